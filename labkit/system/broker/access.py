@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, ServiceNotReadyError
 from labkit.system.model.proto.pulsar_pb2 import ProducerAccessMode, ServerError
 from labkit.system.topic.managed_ledger import ManagedLedger
 
@@ -87,10 +87,7 @@ class ProducerAccess:
 
     def close(self) -> None:
         self.fail_waiting(
-            BrokerError(
-                ServerError.ServiceNotReady,
-                f"{self._ledger.name} is being closed: look it up again",
-            )
+            ServiceNotReadyError(f"{self._ledger.name} is being closed: look it up again")
         )
 
     def fail_waiting(self, error: BrokerError) -> None:

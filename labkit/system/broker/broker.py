@@ -15,15 +15,21 @@ from labkit.system.broker.handlers.lookup import LOOKUP_HANDLERS
 from labkit.system.broker.handlers.producers import Producers
 from labkit.system.broker.handlers.schema_requests import SCHEMA_HANDLERS
 from labkit.system.broker.namespaces import NAMESPACE_HANDLERS
+from labkit.system.broker.policies import read_topic_policies
 from labkit.system.broker.protocol.connection import ClientConnection, ServerHandlers
-from labkit.system.broker.protocol.refusals import REFUSALS
+from labkit.system.broker.protocol.unsupported import UNSUPPORTED_HANDLERS
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.net import Connection as Wire
 from labkit.system.model.net import OnBodies
 from labkit.system.topic.names import namespace_of
 
 _POLICIES_INTERVAL_S = 5.0
-_HANDLERS: ServerHandlers = {**LOOKUP_HANDLERS, **NAMESPACE_HANDLERS, **SCHEMA_HANDLERS, **REFUSALS}
+_HANDLERS: ServerHandlers = {
+    **LOOKUP_HANDLERS,
+    **NAMESPACE_HANDLERS,
+    **SCHEMA_HANDLERS,
+    **UNSUPPORTED_HANDLERS,
+}
 """Handlers of commands that do not belong to a producer or consumer."""
 
 
@@ -61,7 +67,7 @@ class Broker(BrokerService):
             await asyncio.sleep(_POLICIES_INTERVAL_S)
             for namespace, topics in groupby(self.topics, lambda topic: namespace_of(topic.name)):
                 try:
-                    policies = await self.policies(namespace)
+                    policies = await read_topic_policies(self.store, namespace, self.config)
                 except LabkitError:
                     continue  # The store did not respond, or the policies cannot be decoded.
                 for topic in topics:

@@ -15,9 +15,14 @@ from typing import ClassVar
 
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import (
+    BrokerError,
+    NotAllowedError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
 from labkit.system.broker.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
-from labkit.system.broker.policies import TopicPolicies, namespace_policies, read_topic_policies
+from labkit.system.broker.policies import check_namespace_exists, read_topic_policies
 from labkit.system.broker.protocol.authentication import ANONYMOUS, Authenticate, Identity
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.protocol.connection import ClientConnection
@@ -27,7 +32,6 @@ from labkit.system.broker.topics import BrokerTopic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NodeExistsError, NoNodeError
 from labkit.system.model.errors import LabkitError
-from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.deletion import delete_marked, is_marked
 from labkit.system.topic.names import (
     full_name,
@@ -102,12 +106,11 @@ class BrokerService:
     # Lookup
 
     async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return the broker that serves the topic, and True. If no broker serves it, return the
-        broker that should own it, and False.
+        """Return the broker that serves the topic and True, or the future owner and False.
 
         If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
-        `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
-        is being unloaded, and `MetadataUnavailableError` if the metadata store does not respond.
+        `BrokerError` if the namespace does not exist, and `BundleUnloadingError` while the topic's
+        bundle is being unloaded.
         """
         name = full_topic_name(topic)
         owner = await self.ownership.owner_of(bundle_of(name))
@@ -116,8 +119,8 @@ class BrokerService:
         if owner is not None and not is_own:
             return owner, True
         if self._is_closing:
-            raise BrokerError(ServerError.ServiceNotReady, "this broker is shutting down")
-        await namespace_policies(self.store, namespace_of(name))
+            raise ServiceNotReadyError("this broker is shutting down")
+        await check_namespace_exists(self.store, namespace_of(name))
         if not authoritative and not is_own:
             chosen = broker_for(name, await self.ownership.brokers() or [self.address])
             if chosen.service_url != self.address.service_url:
@@ -142,7 +145,7 @@ class BrokerService:
             return (await self._partitioned_topic(name)).count
         if await self._is_stored(name):
             return 0
-        await namespace_policies(self.store, namespace_of(name))
+        await check_namespace_exists(self.store, namespace_of(name))
         if not create:
             raise _no_topic_error(name)
         if count := self.config.default_num_partitions:
@@ -153,7 +156,7 @@ class BrokerService:
 
     async def create(self, name: str) -> None:
         """Create an empty topic, unless it already exists."""
-        await namespace_policies(self.store, namespace_of(name))
+        await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
             await self.store.create(managed_ledger_path(name), b"")
 
@@ -165,10 +168,10 @@ class BrokerService:
         return [task.result() for task in opened if task.done() and task.exception() is None]
 
     async def topic(self, name: str) -> BrokerTopic:
-        """Return the topic. Open it if necessary.
+        """Return the topic, after opening it if necessary.
 
-        Raises `BrokerError` if another broker serves it or if it must not be opened. Raises the
-        same exceptions as `BrokerTopic.open` if the topic cannot be opened.
+        Raises `BrokerError` if another broker serves it or it must not be opened, and the same
+        exceptions as `BrokerTopic.open`.
         """
         name = full_topic_name(name)
         await self._ensure_owned(name)
@@ -184,9 +187,7 @@ class BrokerService:
         return topic
 
     async def find_open_topic(self, name: str) -> BrokerTopic | None:
-        """Return the topic, or None if it is not open. Raises `BrokerError` if another broker
-        serves it.
-        """
+        """Return the topic if it is open. Raise `BrokerError` if another broker serves it."""
         await self._ensure_owned(name)
         opening = self._topics.get(name)
         if opening is not None:
@@ -218,7 +219,7 @@ class BrokerService:
             if await is_marked(self.store, name):
                 await self.finish_deletion(name)
                 await self._check_may_open(name)
-            policies = await self.policies(namespace_of(name))
+            policies = await read_topic_policies(self.store, namespace_of(name), self.config)
             context = DispatchContext(
                 name,
                 self.client.wall_clock_ms,
@@ -241,15 +242,6 @@ class BrokerService:
             self._forget(name, task)
         return topic
 
-    async def policies(self, namespace: str) -> TopicPolicies:
-        config = self.config
-        defaults = TopicPolicies(
-            config.broker_deduplication_enabled,
-            config.ttl_duration_default_s * 1000,
-            config.managed_ledger,
-        )
-        return await read_topic_policies(self.store, namespace, defaults)
-
     async def check_exists(self, topic: str) -> None:
         """Raise `BrokerError` if the topic or partition does not exist."""
         name = full_topic_name(topic)
@@ -265,10 +257,7 @@ class BrokerService:
         await delete_marked(self.client, name)
 
     async def _ensure_owned(self, name: str) -> None:
-        """Raise `BrokerError` if this broker does not own the topic's bundle.
-
-        If the bundle still belongs to an earlier process with this broker's address, acquire it.
-        """
+        """Raise `BrokerError` unless this broker owns the topic's bundle, or can reacquire it."""
         if not self.ownership.owns(name) and not await self.ownership.reacquire(name):
             raise _not_served_error(name)
 
@@ -285,21 +274,13 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Return whether this is a partition. Raise `BrokerError` if the topic has fewer partitions
-        or is being deleted.
-        """
-        partition = partition_of(name)
-        if partition < 0:
-            return False
+        """Raise `BrokerError` if the topic has fewer partitions or is being deleted."""
         try:
             count = (await self._partitioned_topic(without_partition(name))).count
         except NoNodeError:
             return False
-        if partition >= count:
-            raise BrokerError(
-                ServerError.TopicNotFound,
-                f"{name} does not exist: the topic has {count} partitions",
-            )
+        if partition_of(name) >= count:
+            raise TopicNotFoundError(f"{name} does not exist: the topic has {count} partitions")
         return True
 
     async def _partitioned_topic(self, name: str) -> PartitionedTopic:
@@ -308,13 +289,13 @@ class BrokerService:
             raise _being_deleted_error(name)
         return record
 
-    def _on_topic_ended(self, topic: BrokerTopic, _: LabkitError) -> None:
+    def _on_topic_ended(self, topic: BrokerTopic) -> None:
         task = self._topics.get(topic.name)
         if task is not None and task.done() and task.result() is topic:
             del self._topics[topic.name]
 
     def _on_bundles_lost(self, bundles: Sequence[NamespaceBundle]) -> None:
-        error = BrokerError(ServerError.ServiceNotReady, "the broker's metadata session expired")
+        error = ServiceNotReadyError("the broker's metadata session expired")
         for name in self._topics_of(bundles):
             task = self._topics.pop(name)
             if task.done() and task.exception() is None:
@@ -329,29 +310,23 @@ class BrokerService:
 
 
 def _not_served_error(name: str) -> BrokerError:
-    return BrokerError(
-        ServerError.ServiceNotReady, f"this broker does not serve {name}: look it up again"
-    )
+    return ServiceNotReadyError(f"this broker does not serve {name}: look it up again")
 
 
 def _being_deleted_error(name: str) -> BrokerError:
-    return BrokerError(
-        ServerError.ServiceNotReady,
-        f"{name} is being deleted; if the deletion was interrupted, repeat it",
+    return ServiceNotReadyError(
+        f"{name} is being deleted; if the deletion was interrupted, repeat it"
     )
 
 
 def _no_topic_error(name: str) -> BrokerError:
-    return BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")
+    return TopicNotFoundError(f"topic {name} does not exist")
 
 
 def full_topic_name(topic: str) -> str:
     """Raise `InvalidNameError` if the name is invalid, or `BrokerError` if it is non-persistent."""
     if topic.startswith("non-persistent://"):
-        raise BrokerError(
-            ServerError.NotAllowedError,
-            f"{shorten(topic)}: non-persistent topics are not supported",
-        )
+        raise NotAllowedError(f"{shorten(topic)}: non-persistent topics are not supported")
     return full_name(topic)
 
 

@@ -17,8 +17,21 @@ class BrokerError(LabkitError):
         self.code = code
 
 
-def no_partitioned_topic_error(topic: str) -> BrokerError:
-    return BrokerError(ServerError.TopicNotFound, f"partitioned topic {topic} does not exist")
+class NotAllowedError(BrokerError):
+    def __init__(self, message: str) -> None:
+        super().__init__(ServerError.NotAllowedError, message)
+
+
+class ServiceNotReadyError(BrokerError):
+    """The client looks the topic up again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ServerError.ServiceNotReady, message)
+
+
+class TopicNotFoundError(BrokerError):
+    def __init__(self, message: str) -> None:
+        super().__init__(ServerError.TopicNotFound, message)
 
 
 def code_of(error: LabkitError) -> ServerError:

@@ -60,9 +60,7 @@ class BundleUnloadingError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """`broker_id` is `host:port` of the HTTP address. A URL that is not configured is an empty
-    string.
-    """
+    """`broker_id` is `host:port` of the HTTP address. A URL is empty if it is not configured."""
 
     broker_id: str
     service_url: str
@@ -163,9 +161,7 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The bundles that this broker owns, is unloading, or has lost without having noticed it
-        yet.
-        """
+        """The bundles that this broker owns, is unloading, or has lost without noticing yet."""
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
@@ -173,10 +169,8 @@ class TopicOwnership:
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
-        """Call `action` with the lost bundles when the session expires.
-
-        The broker must stop serving them immediately, because another broker may have fenced their
-        topics.
+        """Call `action` with the lost bundles when the session expires. Stop serving them
+        immediately, because another broker may have fenced their topics.
         """
         self._when_lost.append(action)
 
@@ -188,8 +182,7 @@ class TopicOwnership:
         await self._announce()
 
     async def _announce(self) -> None:
-        # If the node already exists, it belongs to a dead process, and will disappear when that
-        # process's session expires.
+        # An existing node belongs to a dead process, and would disappear with its session.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)
@@ -245,12 +238,10 @@ class TopicOwnership:
         return _served(bundle, self._me, not self._owned[bundle])
 
     async def reacquire(self, topic: str) -> bool:
-        """Acquire the topic's bundle if its node already contains this broker's address.
-
+        """Acquire the topic's bundle if a dead process with this broker's address left its node.
         Return whether this broker now owns the bundle.
 
-        Such a node was left by a dead process with this address. As long as it exists, other
-        brokers redirect clients to this broker.
+        As long as such a node exists, other brokers redirect clients to this broker.
         """
         with suppress(BundleUnloadingError):
             owner = await self.owner_of(bundle_of(topic))
@@ -259,13 +250,9 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """Start unloading a bundle: lookups fail, and no more of its topics are opened.
-
-        Afterwards, close the bundle's topics and `release` the bundle.
-        """
+        """Make lookups of the bundle's topics fail. Next, close the topics and `release` it."""
         if bundle in self._owned:
-            # Do this before changing the node, so that this broker immediately stops claiming to be
-            # the owner.
+            # First of all, stop claiming to be the owner.
             self._owned[bundle] = False
             async with self._lock:
                 if self._is_given_up(bundle):
@@ -275,8 +262,7 @@ class TopicOwnership:
         """Finish unloading a bundle after `disable`, so that any broker may acquire it."""
         while True:
             async with self._lock:
-                # The bundle may have been lost with the session, and acquired again in the
-                # meantime.
+                # The bundle may have been lost with the session, and acquired again.
                 if not self._is_given_up(bundle):
                     return
                 with suppress(MetadataUnavailableError):
@@ -299,10 +285,7 @@ class TopicOwnership:
                 await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _create_node(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Create the bundle's node. If another broker already owns the bundle, return its address.
-
-        Otherwise, return None.
-        """
+        """Create the bundle's node, or return the address of another broker that owns it."""
         while True:
             with suppress(NodeExistsError):
                 await self._store.create(bundle.path, encode_owner(self._me), ephemeral=True)

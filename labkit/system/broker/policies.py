@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.errors import TopicNotFoundError
 from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import (
     BadVersionError,
@@ -24,13 +25,11 @@ from labkit.system.metadata.store import (
     NoNodeError,
 )
 from labkit.system.model.errors import BKMetadataSerializationException
-from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
 
 _Value = TypeVar("_Value")
 
 _MINUTE_MS = 60 * 1000
-_SECOND_MS = 1000
 _MEBIBYTE = 1024 * 1024
 
 DEDUPLICATION = "deduplicationEnabled"
@@ -61,9 +60,7 @@ class RetentionPolicies:
 
 @dataclass(frozen=True, slots=True)
 class AuthPolicies:
-    """Permissions. If `subscription_roles` contains a subscription, only the listed roles may use
-    it.
-    """
+    """If `subscription_roles` contains a subscription, only the listed roles may use it."""
 
     on_namespace: ActionsByRole
     on_topics: Mapping[str, ActionsByRole]
@@ -128,57 +125,57 @@ def policies_path(name: str) -> str:
     return f"/admin/policies/{name}"
 
 
-async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
-    """Return the policies of a tenant or namespace, and the version of their node.
+async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any] | None, int]:
+    """Return the policies of a tenant or namespace (None if missing) and their node's version.
 
-    The version is None if the node does not exist. Raises `BKMetadataSerializationException` if the
-    policies cannot be decoded.
+    Raises `BKMetadataSerializationException` if the policies cannot be decoded.
     """
     path = policies_path(name)
     try:
         data, version = await store.get(path)
     except NoNodeError:
-        return {}, None
+        return None, -1
     return decode_json_object(data or b"{}", f"the znode {path}"), version
 
 
 async def read_namespace_policies(store: MetadataStore, namespace: str) -> NamespacePolicies:
     """Return the namespace's policies. If the namespace does not exist, no policy is set."""
     stored, _ = await stored_policies(store, namespace)
-    return NamespacePolicies.decode(namespace, stored)
+    return NamespacePolicies.decode(namespace, stored or {})
+
+
+async def check_namespace_exists(store: MetadataStore, namespace: str) -> None:
+    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
+    await namespace_policies(store, namespace)
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
-    """Return the stored policies. Raise `BrokerError` if the namespace does not exist or is being
-    deleted.
-    """
-    policies, version = await stored_policies(store, namespace)
-    _check_exists(namespace, None if version is None else policies)
-    return policies
+    """Return the stored policies, or raise an error as in `check_namespace_exists`."""
+    policies, _ = await stored_policies(store, namespace)
+    return _existing(namespace, policies)
 
 
-def _check_exists(namespace: str, policies: dict[str, Any] | None) -> None:
+def _existing(namespace: str, policies: dict[str, Any] | None) -> dict[str, Any]:
     if policies is None or policies.get("deleted"):
-        raise BrokerError(
-            ServerError.TopicNotFound,
+        raise TopicNotFoundError(
             f"namespace {namespace} does not exist; create it with"
-            f" pulsar-admin namespaces create {namespace}",
+            f" pulsar-admin namespaces create {namespace}"
         )
+    return policies
 
 
 async def change_policy(
     store: MetadataStore, namespace: str, key: str, change: Callable[[Any], object]
 ) -> None:
-    """Replace a policy with the result of `change`, which is called with the current value.
+    """Replace a policy's value with the result of `change`; None means that the policy is not set.
 
-    None means that the policy is not set. Raises the same exceptions as `namespace_policies` and
-    `change`.
+    Raises the same exceptions as `namespace_policies` and `change`.
     """
 
-    def changed(policies: dict[str, Any] | None) -> dict[str, Any]:
-        _check_exists(namespace, policies)
-        value = change((policies or {}).get(key))
-        others = {name: each for name, each in (policies or {}).items() if name != key}
+    def changed(stored: dict[str, Any] | None) -> dict[str, Any]:
+        policies = _existing(namespace, stored)
+        value = change(policies.get(key))
+        others = {name: each for name, each in policies.items() if name != key}
         return others if value is None else {**others, key: value}
 
     await change_policies(store, namespace, changed)
@@ -189,20 +186,18 @@ async def change_policies(
     name: str,
     change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
 ) -> None:
-    """Replace a tenant's or namespace's policies with what `change` returns, unless it returns
-    None.
+    """Replace a tenant's or namespace's policies with what `change` returns, unless that is None.
 
-    `change` receives the stored policies, or None if there are none. If another client has changed
-    them in the meantime, `change` is called again.
+    `change` receives the stored policies, if any; after a concurrent change, it is called again.
     """
     while True:
         policies, version = await stored_policies(store, name)
-        changed = change(None if version is None else policies)
+        changed = change(policies)
         if changed is None:
             return
         data = json.dumps(changed).encode()
         with suppress(NodeExistsError, BadVersionError, NoNodeError):
-            if version is None:
+            if policies is None:
                 await store.create(policies_path(name), data)
             else:
                 await store.set(policies_path(name), data, version)
@@ -210,24 +205,23 @@ async def change_policies(
 
 
 async def read_topic_policies(
-    store: MetadataStore, namespace: str, defaults: TopicPolicies
+    store: MetadataStore, namespace: str, config: BrokerConfig
 ) -> TopicPolicies:
     """Raises the same exceptions as `namespace_policies` and `NamespacePolicies.decode`."""
     stored = NamespacePolicies.decode(namespace, await namespace_policies(store, namespace))
-    deduplication_enabled = stored.deduplication_enabled
+    deduplication_enabled, ttl_s = stored.deduplication_enabled, stored.message_ttl_s
     if deduplication_enabled is None:
-        deduplication_enabled = defaults.deduplication_enabled
-    message_ttl_ms = defaults.message_ttl_ms
-    if stored.message_ttl_s is not None:
-        message_ttl_ms = stored.message_ttl_s * _SECOND_MS
-    managed_ledger = defaults.managed_ledger
+        deduplication_enabled = config.broker_deduplication_enabled
+    if ttl_s is None:
+        ttl_s = config.ttl_duration_default_s
+    managed_ledger = config.managed_ledger
     if (retention := stored.retention) is not None:
         managed_ledger = replace(
             managed_ledger,
             retention_time_ms=_scaled(retention.time_minutes, _MINUTE_MS),
             retention_size_bytes=_scaled(retention.size_mb, _MEBIBYTE),
         )
-    return TopicPolicies(deduplication_enabled, message_ttl_ms, managed_ledger)
+    return TopicPolicies(deduplication_enabled, 1000 * ttl_s, managed_ledger)
 
 
 def _scaled(number: int, unit: int) -> int:

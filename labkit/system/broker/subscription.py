@@ -19,7 +19,7 @@ from labkit.system.broker.dispatch.key_shared import (
 from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
 from labkit.system.broker.dispatch.shared import SharedSelector
 from labkit.system.broker.dispatch.single_active import SingleActiveDispatcher
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, NotAllowedError
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import STICKY, CommandSubscribe, ServerError
 from labkit.system.topic.chain.ledger_chain import Position
@@ -31,9 +31,7 @@ _MAX_PARTLY_ACKED_BATCHES = 10_000
 """In Pulsar: managedLedgerMaxBatchDeletedIndexToPersist."""
 
 Acknowledgement = tuple[Position, Sequence[int]]
-"""An entry, and the bit set of its messages that remain unacknowledged. If the bit set is empty,
-the whole entry is acknowledged.
-"""
+"""An entry, and a bit set of its messages that remain unacknowledged (empty: none)."""
 
 
 class SubscriptionType(NamedTuple):
@@ -58,16 +56,11 @@ class SubscriptionType(NamedTuple):
 
 class Subscription:
     def __init__(
-        self,
-        ledger: ManagedLedger,
-        cursor: ManagedCursor,
-        context: DispatchContext,
-        *,
-        durable: bool,
+        self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
     ) -> None:
         self.name = cursor.name
         self.cursor = cursor
-        self.durable = durable
+        self.is_durable = cursor.is_durable
         self.type: SubscriptionType | None = None
         self.departed_traffic = Traffic()
         """Traffic of consumers that have left."""
@@ -168,10 +161,9 @@ class Subscription:
         subscription type does not allow cumulative acknowledgement.
         """
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
-            raise BrokerError(
-                ServerError.NotAllowedError,
+            raise NotAllowedError(
                 f"the subscription {self.name!r} is {self.type}, which does not allow cumulative"
-                " acknowledgement; acknowledge messages individually",
+                " acknowledgement; acknowledge messages individually"
             )
         if position > self._ledger.last_confirmed:
             return
@@ -185,10 +177,9 @@ class Subscription:
     def _acknowledge_in_batch(self, position: Position, ack_set: Sequence[int]) -> None:
         is_new = self.cursor.unacknowledged_in_batch(position) is None
         if is_new and self.cursor.batch_count >= _MAX_PARTLY_ACKED_BATCHES:
-            raise BrokerError(
-                ServerError.NotAllowedError,
+            raise NotAllowedError(
                 f"the subscription {self.name!r} already has {_MAX_PARTLY_ACKED_BATCHES} partly"
-                " acknowledged batches; acknowledge whole batches first",
+                " acknowledged batches; acknowledge whole batches first"
             )
         # The client does not send the batch size, but it is at most the number of bits.
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))

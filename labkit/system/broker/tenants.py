@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, NotAllowedError, TopicNotFoundError
 from labkit.system.broker.ownership import BUNDLE_BOUNDARIES, BrokerAddress
 from labkit.system.broker.policies import (
     ADMIN_ROLES,
@@ -30,14 +30,8 @@ from labkit.system.broker.policies import (
     stored_policies,
 )
 from labkit.system.metadata.json_node import decode_json_object
-from labkit.system.metadata.store import (
-    MetadataStore,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
-)
+from labkit.system.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.model.proto.pulsar_pb2 import ServerError
 
 CLUSTERS = "/admin/clusters"
 _TENANTS = "/admin/policies"
@@ -109,7 +103,7 @@ async def cluster_data(store: MetadataStore, name: str) -> dict[str, Any]:
     try:
         data, _ = await store.get(path)
     except NoNodeError:
-        raise BrokerError(ServerError.TopicNotFound, f"cluster {name} does not exist") from None
+        raise TopicNotFoundError(f"cluster {name} does not exist") from None
     return decode_json_object(data or b"{}", f"the znode {path}")
 
 
@@ -125,8 +119,8 @@ async def tenants(store: MetadataStore) -> list[str]:
 
 
 async def tenant_info(store: MetadataStore, tenant: str) -> TenantInfo:
-    info, version = await stored_policies(store, tenant)
-    if version is None:
+    info, _ = await stored_policies(store, tenant)
+    if info is None:
         raise _no_tenant_error(tenant)
     return new_tenant(admin_roles_of(tenant, info), info.get("allowedClusters") or ())
 
@@ -135,7 +129,7 @@ async def create_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> 
     try:
         await store.create(policies_path(tenant), json.dumps(info).encode())
     except NodeExistsError:
-        raise BrokerError(ServerError.NotAllowedError, f"tenant {tenant} already exists") from None
+        raise NotAllowedError(f"tenant {tenant} already exists") from None
 
 
 async def update_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> None:
@@ -154,10 +148,9 @@ async def delete_tenant(store: MetadataStore, tenant: str) -> None:
     except NoNodeError:
         raise _no_tenant_error(tenant) from None
     except NotEmptyError:
-        raise BrokerError(
-            ServerError.NotAllowedError,
+        raise NotAllowedError(
             f"tenant {tenant} has namespaces; delete them first:"
-            f" {', '.join(await _children(store, policies_path(tenant)))}",
+            f" {', '.join(await _children(store, policies_path(tenant)))}"
         ) from None
 
 
@@ -184,16 +177,14 @@ async def create_namespace(
     try:
         await store.create(policies_path(namespace), json.dumps(policies).encode())
     except NodeExistsError:
-        raise BrokerError(
-            ServerError.NotAllowedError, f"namespace {namespace} already exists"
-        ) from None
+        raise NotAllowedError(f"namespace {namespace} already exists") from None
 
 
 async def delete_namespace(store: MetadataStore, namespace: str) -> None:
     """Delete a namespace. Raises `BrokerError` if it does not exist or has topics."""
-    _, version = await stored_policies(store, namespace)
-    if version is None:
-        raise BrokerError(ServerError.TopicNotFound, f"namespace {namespace} does not exist")
+    policies, _ = await stored_policies(store, namespace)
+    if policies is None:
+        raise TopicNotFoundError(f"namespace {namespace} does not exist")
     # Mark the namespace first, so that no topic is created in the meantime.
     await _mark_deleted(store, namespace, deleted=True)
     try:
@@ -202,10 +193,7 @@ async def delete_namespace(store: MetadataStore, namespace: str) -> None:
             await _delete_empty(store, f"{root}/{namespace}")
     except NotEmptyError:
         await _mark_deleted(store, namespace, deleted=False)
-        raise BrokerError(
-            ServerError.NotAllowedError,
-            f"namespace {namespace} has topics; delete them first",
-        ) from None
+        raise NotAllowedError(f"namespace {namespace} has topics; delete them first") from None
     await _delete_empty(store, f"/admin/local-policies/{namespace}")
     await _delete_empty(store, policies_path(namespace))
 
@@ -229,4 +217,4 @@ async def _children(store: MetadataStore, path: str) -> list[str]:
 
 
 def _no_tenant_error(tenant: str) -> BrokerError:
-    return BrokerError(ServerError.TopicNotFound, f"tenant {tenant} does not exist")
+    return TopicNotFoundError(f"tenant {tenant} does not exist")

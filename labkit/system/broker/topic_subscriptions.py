@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, NotAllowedError, ServiceNotReadyError
 from labkit.system.broker.positions import (
     EARLIEST,
     LATEST,
@@ -39,10 +39,10 @@ class TopicSubscriptions:
         self._lock = asyncio.Lock()
         self._closed = False
         self.rejects_clients = False
-        """Set while the topic is about to be deleted."""
+        """Set when the topic is about to be deleted, before its clients are disconnected."""
         self._cleanup_tasks: dict[asyncio.Task[None], None] = {}
         self._by_name = {
-            name: Subscription(ledger, cursor, context, durable=True)
+            name: Subscription(ledger, cursor, context)
             for name, cursor in ledger.cursors.items()
             if name != CURSOR_NAME
         }
@@ -83,12 +83,11 @@ class TopicSubscriptions:
                     properties,
                     durable=command.durable,
                 )
-            elif subscription.durable != command.durable:
+            elif subscription.is_durable != command.durable:
                 subscription.probe_consumers()
-                raise BrokerError(
-                    ServerError.NotAllowedError,
+                raise NotAllowedError(
                     f"{self._topic} already has a subscription {command.subscription!r}, which is"
-                    f" {'durable' if subscription.durable else 'a reader'}; choose another name",
+                    f" {'durable' if subscription.is_durable else 'a reader'}; choose another name"
                 )
             consumer = Consumer(
                 connection,
@@ -123,15 +122,14 @@ class TopicSubscriptions:
         self, name: str, start: Position, properties: Mapping[str, str], *, durable: bool
     ) -> Subscription:
         if name == CURSOR_NAME:
-            raise BrokerError(
-                ServerError.NotAllowedError,
-                f"subscription name {name!r} is reserved for deduplication; choose another name",
+            raise NotAllowedError(
+                f"subscription name {name!r} is reserved for deduplication; choose another name"
             )
         ledger = self._ledger
         cursor = await ledger.open_cursor(
             name, start, durable=durable, cursor_properties=properties
         )
-        subscription = Subscription(ledger, cursor, self._context, durable=durable)
+        subscription = Subscription(ledger, cursor, self._context)
         self._by_name[subscription.name] = subscription
         return subscription
 
@@ -151,8 +149,7 @@ class TopicSubscriptions:
     ) -> None:
         """Disconnect the consumers, then mark everything from the position on as unacknowledged.
 
-        `batch` consists of the size of the batch at the position and a bit set of the messages to
-        deliver.
+        `batch` is the size of the batch at the position, and a bit set of the messages to deliver.
         """
         async with self._lock:
             self._check_open()
@@ -173,7 +170,7 @@ class TopicSubscriptions:
 
     def leave(self, subscription: Subscription, consumer: Consumer) -> None:
         subscription.remove(consumer)
-        if not self._closed and not subscription.durable and not subscription.consumers:
+        if not self._closed and not subscription.is_durable and not subscription.consumers:
             task = asyncio.get_running_loop().create_task(self._clean_up(subscription))
             self._cleanup_tasks[task] = None
             task.add_done_callback(self._cleanup_tasks.pop)
@@ -186,15 +183,13 @@ class TopicSubscriptions:
     async def _delete_if_unused(self, subscription: Subscription) -> None:
         # By now, the name may belong to a new subscription.
         exists = self._by_name.get(subscription.name) is subscription
-        if exists and not subscription.durable and not subscription.consumers:
+        if exists and not subscription.is_durable and not subscription.consumers:
             await self._delete(subscription)
 
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
-        """Raise `BrokerError` if consumers other than `consumer` are connected and `force` is not
-        set.
-        """
+        """Raise `BrokerError` if another consumer is connected, unless `force` is set."""
         async with self._lock:
             self._check_open()
             others = [each.name for each in subscription.consumers if each is not consumer]
@@ -207,8 +202,7 @@ class TopicSubscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            # An earlier request may have deleted the subscription, and another client may have
-            # recreated it.
+            # Another request may have deleted the subscription, and a third one recreated it.
             if self._by_name.get(subscription.name) is subscription:
                 await self._delete(subscription)
 
@@ -230,12 +224,12 @@ class TopicSubscriptions:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being closed")
+            raise ServiceNotReadyError(f"{self._topic} is being closed")
 
     def _check_accepts_clients(self) -> None:
         self._check_open()
         if self.rejects_clients:
-            raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being deleted")
+            raise ServiceNotReadyError(f"{self._topic} is being deleted")
 
     def _wake(self) -> None:
         for subscription in self._by_name.values():

@@ -1,18 +1,15 @@
 """A topic or partition that this broker has loaded.
 
-    OPEN  --`reject_clients`-->  REJECTS_CLIENTS  --`accept_clients`-->  OPEN
+    OPEN  --`close`-->  CLOSING  --everything is stored-->  ENDED
 
-    OPEN or REJECTS_CLIENTS  --`close`-->  CLOSING  --everything is stored-->  ENDED
-
-    OPEN or REJECTS_CLIENTS  --an add fails, or another broker fences the ledgers-->  ENDED
+    OPEN  --an add fails, or another broker fences the ledgers-->  ENDED
 
     any state  --the broker's metadata session expires-->  ENDED
 
-                       new clients   sends
-    OPEN               accepted      stored
-    REJECTS_CLIENTS    rejected      stored
-    CLOSING            rejected      stored if they arrived before `close`
-    ENDED              rejected      ignored
+               new clients   sends
+    OPEN       accepted      stored
+    CLOSING    rejected      stored if they arrived before `close`
+    ENDED      rejected      ignored
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java`.
 """
@@ -25,7 +22,7 @@ from typing import ClassVar, Protocol
 
 from labkit.system.broker.access import ProducerAccess
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, ServiceNotReadyError
 from labkit.system.broker.policies import TopicPolicies
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.topic_subscriptions import TopicSubscriptions
@@ -42,13 +39,11 @@ from labkit.system.topic.producing.publishing import TopicPublisher
 
 class TopicState(Enum):
     OPEN = auto()
-    REJECTS_CLIENTS = auto()
-    """The topic is about to be deleted."""
     CLOSING = auto()
     ENDED = auto()
 
 
-OnEnded = Callable[["BrokerTopic", LabkitError], None]
+OnEnded = Callable[["BrokerTopic"], None]
 
 
 class ConnectedProducer(Protocol):
@@ -75,15 +70,14 @@ class BrokerTopic:
 
     def __init__(
         self,
-        name: str,
         ledger: ManagedLedger,
         deduplication: Deduplication | None,
         policies: TopicPolicies,
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> None:
-        self.name = name
-        self.partition = partition_of(name)
+        self.name = ledger.name
+        self.partition = partition_of(ledger.name)
         self.ledger = ledger
         self.policies = policies
         self.producers: dict[str, ConnectedProducer] = {}
@@ -110,23 +104,21 @@ class BrokerTopic:
         on_ended: OnEnded,
     ) -> "BrokerTopic":
         """Open the managed ledger and rebuild the deduplication marks."""
-        name = context.topic
-        path = managed_ledger_path(name)
-        ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
+        path = managed_ledger_path(context.topic)
+        ledger = cls.ledger_class(context.topic, path, client, policies.managed_ledger)
         await ledger.open()
         deduplication = None
         try:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # If the cursor remained, it would block trimming, and its sequence ids would become
-                # stale.
+                # The cursor would block trimming, and its sequence ids would become stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
                 await ledger.close()
             raise
-        return cls(name, ledger, deduplication, policies, context, on_ended)
+        return cls(ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: TopicPolicies) -> None:
         """Apply new policies. Changes to deduplication take effect when the topic is reopened."""
@@ -136,17 +128,7 @@ class BrokerTopic:
     @property
     def is_ended(self) -> bool:
         """Whether the topic is being closed, or has ended."""
-        return self._state in (TopicState.CLOSING, TopicState.ENDED)
-
-    def reject_clients(self) -> None:
-        if self._state is TopicState.OPEN:
-            self._state = TopicState.REJECTS_CLIENTS
-            self.subscriptions.rejects_clients = True
-
-    def accept_clients(self) -> None:
-        if self._state is TopicState.REJECTS_CLIENTS:
-            self._state = TopicState.OPEN
-            self.subscriptions.rejects_clients = False
+        return self._state is not TopicState.OPEN
 
     def update_rates(self, period_s: float) -> None:
         self.incoming.update_rates(period_s)
@@ -157,10 +139,8 @@ class BrokerTopic:
                 consumer.traffic.update_rates(period_s)
 
     def check_open(self) -> None:
-        if self._state is not TopicState.OPEN:
-            raise BrokerError(
-                ServerError.ServiceNotReady, f"{self.name} is being closed: look it up again"
-            )
+        if self.is_ended:
+            raise ServiceNotReadyError(f"{self.name} is being closed: look it up again")
 
     def check_accepts_producers(self) -> None:
         self.check_open()
@@ -174,12 +154,10 @@ class BrokerTopic:
         )
 
     async def terminate(self) -> Position:
-        """Store the messages received so far, then seal the topic. Return the topic's last
-        position.
+        """Store the messages received so far, then seal the topic. Return its last position.
 
         Producers can no longer register, but consumers can read the remaining messages. Raises
-        `BrokerError` if the topic is being closed, and the same exceptions as
-        `ManagedLedger.terminate` if the messages or the termination could not be stored.
+        `BrokerError` if the topic is being closed, and the errors of `ManagedLedger.terminate`.
         """
         self.check_open()
         self.publisher.stop()
@@ -195,8 +173,7 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
-        If another caller has begun to close the topic, wait until it is closed. Raises the same
-        exceptions as `ManagedLedger.close` if the ledger could not be closed.
+        Later calls wait for the first one. Raises the same exceptions as `ManagedLedger.close`.
         """
         if self._close_task is None:
             self._state = TopicState.CLOSING
@@ -222,9 +199,7 @@ class BrokerTopic:
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop immediately, even during `close`, because this broker must not acknowledge anything
-        else.
-        """
+        """Stop immediately, even during `close`: this broker must acknowledge nothing more."""
         if self._state is TopicState.ENDED:
             return
         self._state = TopicState.ENDED
@@ -241,7 +216,7 @@ class BrokerTopic:
         """End the topic, because an add has failed or another broker has fenced the ledgers."""
         if not self.is_ended:
             self.end(error)
-            self._on_ended(self, error)
+            self._on_ended(self)
 
     async def _close_ledger(self) -> None:
         with suppress(LabkitError):  # If another broker owns the topic, recovery closes the ledger.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import LabkitError
@@ -19,29 +19,25 @@ _PUSHED_TOGETHER = 32
 """The maximum number of entries with a common callback, which is called once all are confirmed."""
 
 
-E_contra = TypeVar("E_contra", contravariant=True)
-
-
 @dataclass(slots=True, eq=False)
 class PendingEntry:
     """An unconfirmed entry. After it has been pushed, `entry_id` is its id in the open ledger."""
 
     data: bytes
-    appender: "Appender[Any]"
+    appender: "Appender"
     entry_id: int = field(default=-1, init=False)
 
 
-class Appender(Protocol[E_contra]):
-    """Receives notifications that its entries have been stored or have failed, usually for many
-    entries in one call.
+class Appender(Protocol):
+    """Receives the outcomes of its entries, usually of many entries in one call.
 
     The managed ledger calls these methods while it is changing its own state, so an implementation
     must only record the outcome, and react to it later.
     """
 
-    def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
+    def entries_stored(self, ledger_id: int, entries: Sequence[Any]) -> None: ...
 
-    def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
+    def entries_failed(self, entries: Sequence[Any], error: LabkitError) -> None:
         """Called when the entries have failed. Even so, some bookies may have stored them."""
 
 
@@ -134,5 +130,5 @@ class AppendQueue:
 
 def group_by_appender(
     entries: Sequence[PendingEntry],
-) -> list[tuple["Appender[Any]", list[PendingEntry]]]:
+) -> list[tuple[Appender, list[PendingEntry]]]:
     return [(appender, list(each)) for appender, each in groupby(entries, attrgetter("appender"))]

@@ -16,12 +16,12 @@ earlier versions waited 10 s after failing to create a ledger.)
 class Backoff:
     def __init__(self, first_s: float, max_s: float) -> None:
         self._first_s = first_s
-        self._longest_s = max_s
+        self._max_s = max_s
         self._next_s = first_s
 
     def next_pause_s(self) -> float:
         pause_s = self._next_s
-        self._next_s = min(2 * pause_s, self._longest_s)
+        self._next_s = min(2 * pause_s, self._max_s)
         return pause_s
 
     def reset(self) -> None:

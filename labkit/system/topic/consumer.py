@@ -14,7 +14,6 @@ from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
 )
-from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import Message, decode_messages
@@ -28,23 +27,12 @@ class _NextMessage:
 
 
 class PartitionConsumer:
-    def __init__(
-        self,
-        path: str,
-        partition: int,
-        client: BookKeeper,
-        owner: ManagedLedger | None,
-        after: MessageId | None,
-    ) -> None:
+    def __init__(self, path: str, partition: int, client: BookKeeper, owner: ManagedLedger) -> None:
         self._path = path
         self._partition = partition
         self._client = client
         self._owner = owner
         self._next = _NextMessage()
-        if after is not None:
-            self._next = _NextMessage(after.ledger_id, after.entry_id, after.batch_index + 1)
-            if after.batch_index < 0:
-                self._next = _NextMessage(after.ledger_id, after.entry_id + 1, 0)
         self._reader: LedgerReader | None = None
         self._messages_per_entry = 1
         self._lock = asyncio.Lock()
@@ -124,7 +112,7 @@ class PartitionConsumer:
 
     async def _open(self, ledger_id: int) -> LedgerReader:
         reader = await self._client.open_ledger_no_recovery(ledger_id)
-        writer = self._owner.writer if self._owner is not None else None
+        writer = self._owner.writer
         if writer is not None and writer.ledger_id == ledger_id:
             # Bookies learn that an entry is confirmed only when they receive the next entry.
             reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
@@ -136,11 +124,9 @@ class Consumer:
         self._partitions = partitions
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
-        """Return up to `max_messages` messages from the next partition that has any. Partitions
-        take turns.
+        """Return up to `max_messages` messages of one partition, or [] if none are left.
 
-        Returns [] if every confirmed message has been received. Raises the same exceptions as
-        `LedgerReader.read_entry`.
+        Partitions take turns. Raises the same exceptions as `LedgerReader.read_entry`.
         """
         if max_messages < 1:
             raise BKIncorrectParameterException(

@@ -26,9 +26,7 @@ class MaintenanceTask:
             self.trigger()
 
     def trigger(self) -> None:
-        """Run the work soon. If it is already running, run it once more afterwards. If `begin` has
-        not been called yet, run it then.
-        """
+        """Run the work soon, but after `begin` and after a run in progress."""
         self._is_wanted = True
         if self._task is None and self._runs:
             self._task = asyncio.get_running_loop().create_task(self._run())

@@ -38,7 +38,7 @@ from labkit.system.topic.cursors.cursor import ManagedCursor, Start
 from labkit.system.topic.cursors.managed_cursors import ManagedCursors
 from labkit.system.topic.maintenance import MaintenanceTask
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 class ManagedLedger:
@@ -57,7 +57,6 @@ class ManagedLedger:
         self.name = name
         self._client = client
         self._config = config
-        self._wall_clock_ms = client.wall_clock_ms
         self._store = self.store_class(name, path, client, config)
         self.chain = self._store.chain
         self._reader = ChainReader(self.chain, client, config.entry_cache_size_bytes)
@@ -74,9 +73,7 @@ class ManagedLedger:
         self._pause_over.set()
         self.queue = self.queue_class(self._reader.add_to_cache)
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
-        """The error that every call raises if this managed ledger is not open yet, was closed, or
-        was abandoned (`abandon`); otherwise None.
-        """
+        """The error that every call raises before `open`, after `close` and after `abandon`."""
         self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
@@ -110,12 +107,10 @@ class ManagedLedger:
         self._maintenance.begin()
 
     async def close(self) -> None:
-        """Close the open ledger and the cursors. Before you call this, wait until all pushed
-        entries are confirmed.
+        """Close the ledger and the cursors. Call this after all pushed entries are confirmed.
 
-        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`.
-        Afterwards, this managed ledger accepts no more calls, even if `close` has failed or was
-        cancelled.
+        Raises `MetadataUnavailableError` and the exceptions of `LedgerWriter.close`. Even after an
+        error or a cancellation, this managed ledger accepts no more calls.
         """
         closed = BKLedgerClosedException(f"{self.name} was closed: open the topic again")
         async with self._lock:
@@ -183,11 +178,7 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry. The future resolves to the position of the entry when it is confirmed.
-
-        If the entry fails, so does the future. Like `append_entries`, this call may wait, and it
-        raises the same exceptions.
-        """
+        """Push an entry as in `append_entries`. The future resolves to its position, or fails."""
         entry = AwaitedEntry(data)
         await self.append_entries([entry])
         return entry.stored
@@ -257,19 +248,14 @@ class ManagedLedger:
         return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Read entries, like `ChainReader.read`."""
         return await self._reader.read(start, max_entries, max_bytes)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Call `action` when `last_confirmed` has advanced, but at most once per turn of the event
-        loop.
-        """
+        """Call `action` when `last_confirmed` has advanced, at most once per event loop turn."""
         self._on_confirmed.append(action)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
-        """Call `action` with the reason when this managed ledger ends, except after `close`. The
-        possible reasons are listed in `abandon`.
-        """
+        """Call `action` with the reason when this managed ledger is abandoned (`abandon`)."""
         self._on_ended.append(action)
 
     # Cursors
@@ -297,7 +283,6 @@ class ManagedLedger:
         )
 
     async def delete_cursor(self, name: str) -> None:
-        """Raise `ManagedLedgerFencedError` or `MetadataUnavailableError` if this fails."""
         await self._abandon_if_fenced(self._cursors.delete(name))
         self._maintenance.trigger()
 
@@ -323,10 +308,8 @@ class ManagedLedger:
             await self.trim()
 
     def abandon(self, error: LabkitError) -> None:
-        """Stop for good, and fail all unconfirmed entries.
-
-        The reason is that another owner has taken over, that a rollover has failed, or that a
-        termination has failed or was cancelled.
+        """Stop for good and fail all unconfirmed entries, because another owner has taken over, a
+        rollover or a termination has failed, or a termination was cancelled.
         """
         if self._ended is None:
             self._stop(error)
@@ -334,7 +317,7 @@ class ManagedLedger:
             for action in self._on_ended:
                 action(error)
 
-    async def _abandon_if_fenced(self, change: Awaitable[_Answer]) -> _Answer:
+    async def _abandon_if_fenced(self, change: Awaitable[_Result]) -> _Result:
         try:
             return await change
         except ManagedLedgerFencedError as error:
@@ -360,10 +343,8 @@ class ManagedLedger:
     # Ledgers
 
     def _rollover_due(self) -> Rollover | None:
-        """Return why the next ledger must be created now, or None if there is no reason.
-
-        The reason is that a rollover is unfinished, or that the open ledger has failed or is full.
-        No ledger is created during a pause, or after this owner has ended.
+        """Return why the next ledger must be created now: a rollover is unfinished, or the open
+        ledger has failed or is full. Return None during a pause, and after this owner has ended.
         """
         if self._ended is not None or not self._pause_over.is_set():
             return None
@@ -372,7 +353,7 @@ class ManagedLedger:
             return self._unfinished
         if writer.is_ended:
             return Rollover("failure", f"ledger {writer.ledger_id} failed")
-        age_ms = self._wall_clock_ms() - self._opened_at_ms
+        age_ms = self._client.wall_clock_ms() - self._opened_at_ms
         return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
     async def _roll_over(self, rollover: Rollover) -> None:
@@ -398,9 +379,7 @@ class ManagedLedger:
             self._maintenance.trigger()
 
     def _pause_after(self, writer: LedgerWriter) -> None:
-        """Begin a pause if the ledger accepted no entry, because the next ledger may not accept any
-        either.
-        """
+        """Begin a pause if the ledger accepted no entry, because the next one may not either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return
@@ -418,7 +397,7 @@ class ManagedLedger:
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
         writer = self.writer = await self._store.begin_ledger()
         self._unfinished = None
-        self._opened_at_ms = self._wall_clock_ms()
+        self._opened_at_ms = self._client.wall_clock_ms()
         self._client.recorder.record(
             "ledger.rolled",
             writer.ledger_id,

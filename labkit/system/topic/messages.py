@@ -28,8 +28,9 @@ _BROKER_MAGIC = 0x0E02
 """Marks broker metadata, which may precede a message; labkit's broker adds none."""
 _MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
 _HEAD = struct.Struct(">HI")
-_HEAD_SIZE = _HEAD.size
 _SIZE = struct.Struct(">I")
+_BODY_START = _HEAD.size + _SIZE.size
+"""Where the metadata of a message with a checksum starts."""
 _REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
 """The tag of `replicate_to`, which precedes each cluster's name."""
 
@@ -112,42 +113,34 @@ def encode_batch(
 
 def has_valid_checksum(message: bytes) -> bool:
     """Return whether the message starts with 0e01 and matches the producer's checksum."""
-    return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
+    return message[: _HEAD.size] == _head_of(message[_HEAD.size :])
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which a message must be replicated. An empty list stands for the
-    clusters of the namespace.
+    """Return the clusters to which a message must be replicated; [] means those of the namespace.
 
-    The message must have a valid checksum. Raises `BKDigestMatchException` if its metadata cannot
-    be decoded.
+    The message must have a valid checksum. Raises `BKDigestMatchException`.
     """
-    size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
-    start = _HEAD_SIZE + _SIZE.size
+    size = int.from_bytes(message[_HEAD.size : _BODY_START], "big")
     # Most messages do not contain the tag, so they do not have to be decoded.
-    if message.find(_REPLICATE_TO, start, start + size) < 0:
+    if message.find(_REPLICATE_TO, _BODY_START, _BODY_START + size) < 0:
         return []
     return [*decode_metadata(message).replicate_to]
 
 
 def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:
-    """Return an entry's message metadata, and its payload as stored.
-
-    Raises `BKDigestMatchException` if the producer's checksum does not match, or the metadata
-    cannot be decoded.
-    """
-    at = _start_of_message(data)
-    head, rest = data[at : at + _HEAD.size], data[at + _HEAD.size :]
-    if head != _head_of(rest):
+    """Return an entry's metadata and its payload as stored, or raise `BKDigestMatchException`."""
+    message = strip_broker_metadata(data)
+    if not has_valid_checksum(message):
         raise BKDigestMatchException(
             f"entry {entry_id} of ledger {ledger_id} is not a valid message: expected 0e01 and"
-            f" the checksum of the rest, got {head.hex()}"
+            f" the checksum of the rest, got {message[: _HEAD.size].hex()}"
         )
     try:
-        metadata = decode_metadata(data)
+        metadata = decode_metadata(message)
     except BKDigestMatchException as error:
         raise BKDigestMatchException(f"entry {entry_id} of ledger {ledger_id}: {error}") from None
-    return metadata, rest[_SIZE.size + _SIZE.unpack_from(rest)[0] :]
+    return metadata, message[_BODY_START + _SIZE.unpack_from(message, _HEAD.size)[0] :]
 
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
@@ -173,16 +166,14 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
 
 def decode_metadata(data: bytes) -> MessageMetadata:
-    """Return the metadata without verifying the checksum, which very old clients omit.
-
-    Raises `BKDigestMatchException` if the entry is not a message.
+    """Raise `BKDigestMatchException` if the entry is not a message. Ignore the checksum, which very
+    old clients omit.
     """
+    message = strip_broker_metadata(data)
+    at = _HEAD.size if message.startswith(_MAGIC_BYTES) else 0
     try:
-        at = _start_of_message(data)
-        if data.startswith(_MAGIC_BYTES, at):
-            at += _HEAD.size
-        start = at + _SIZE.size
-        metadata = MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
+        start, size = at + _SIZE.size, _SIZE.unpack_from(message, at)[0]
+        metadata = MessageMetadata.FromString(message[start : start + size])
     except (struct.error, DecodeError) as error:
         raise BKDigestMatchException(f"the entry is not a message: {error}") from None
     if not metadata.IsInitialized():
@@ -191,15 +182,10 @@ def decode_metadata(data: bytes) -> MessageMetadata:
 
 
 def strip_broker_metadata(data: bytes) -> bytes:
-    start = _start_of_message(data)
-    return data[start:] if start else data
-
-
-def _start_of_message(data: bytes) -> int:
     if len(data) < _HEAD.size:
-        return 0
+        return data
     magic, size = _HEAD.unpack_from(data)
-    return _HEAD.size + size if magic == _BROKER_MAGIC else 0
+    return data[_HEAD.size + size :] if magic == _BROKER_MAGIC else data
 
 
 def _decode_batch(
@@ -238,9 +224,7 @@ def _message(
 
 
 def text_of(field: str | bytes) -> str:
-    """Return a string field of a message. Like Java, replace invalid UTF-8 sequences; protobuf
-    returns such a field as bytes.
-    """
+    """Like Java, replace invalid UTF-8 in a string field, which protobuf returns as bytes."""
     return field.decode(errors="replace") if isinstance(field, bytes) else field
 
 

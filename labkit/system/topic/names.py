@@ -13,9 +13,7 @@ from urllib.parse import quote_plus, unquote_plus
 from labkit.system.model.errors import BKIncorrectParameterException
 
 MAX_NAME_BYTES = 2048
-"""The maximum length of a subscription name, or of a topic name with tenant and namespace, as
-encoded in the metadata store.
-"""
+"""The maximum length of an encoded subscription name, or topic name with tenant and namespace."""
 
 _ENTITY = r"(?!\.{1,2}(?:/|$))[-=:.\w]+"
 _NAMESPACE = re.compile(rf"{_ENTITY}/{_ENTITY}", re.ASCII)
@@ -117,13 +115,12 @@ def topic_of_managed_ledger(name: str) -> str:
     return f"{domain}://{tenant}/{namespace}/{decode_name(local)}"
 
 
+decode_name = unquote_plus
+
+
 def encode_name(name: str) -> str:
     """Encode a name in the same way as Java's `URLEncoder`."""
     return quote_plus(name, safe="*").replace("~", "%7E")
-
-
-def decode_name(part: str) -> str:
-    return unquote_plus(part)
 
 
 def _path(topic: str) -> str:

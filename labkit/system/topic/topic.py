@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NodeExistsError, NoNodeError
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
-from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
@@ -92,38 +91,16 @@ class Topic:
         return Producer(
             name,
             [
-                PartitionProducer(
-                    name,
-                    partition.index,
-                    partition.ledger,
-                    batching,
-                    self._client.recorder,
-                    self._client.wall_clock_ms,
-                )
-                for partition in self.partitions
+                PartitionProducer(name, each.index, each.ledger, batching, self._client)
+                for each in self.partitions
             ],
             batching,
         )
 
-    def consumer(self, *, after: MessageId | None = None) -> Consumer:
-        """Return a consumer that starts at the topic's first message.
-
-        In the partition that contains the message `after`, the consumer starts after that message.
-        Raises `BKIncorrectParameterException` if the topic has no such partition.
-        """
-        if after is not None:
-            self._find(after.partition)
+    def consumer(self) -> Consumer:
+        """Return a consumer that starts at the topic's first message."""
         return Consumer(
-            [
-                PartitionConsumer(
-                    partition.path,
-                    partition.index,
-                    self._client,
-                    partition.ledger,
-                    after if after is not None and after.partition == partition.index else None,
-                )
-                for partition in self.partitions
-            ]
+            [PartitionConsumer(p.path, p.index, self._client, p.ledger) for p in self.partitions]
         )
 
     async def ledgers(self, partition: int = -1) -> list[LedgerInfo]:
@@ -141,9 +118,7 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close all partitions, then raise the first error, if any. Flush all producers before you
-        call this.
-        """
+        """Close all partitions, then raise the first error. Flush all producers before that."""
         closing = [partition.ledger.close() for partition in self.partitions]
         for outcome in await asyncio.gather(*closing, return_exceptions=True):
             if outcome is not None:

@@ -11,7 +11,7 @@ import pulsar
 
 from labkit.worlds.live.processes.cluster import LocalCluster
 
-Answer = tuple[int, Any]
+Response = tuple[int, Any]
 
 DEADLINE_S = 30.0
 JSON = {"Content-Type": "application/json"}
@@ -32,22 +32,22 @@ def ask(
     *,
     broker: str = "broker-1",
     data: bytes = b"",
-) -> Answer:
+) -> Response:
     """Send a request, following redirects, and return the status and the decoded response."""
     url = f"{brokers.web_url_of(broker)}{path}"
     if body is not NOTHING:
         data = json.dumps(body).encode()
     while True:
-        status, answer, url = _once(method, url, data)
+        status, response, url = _once(method, url, data)
         if status != HTTPStatus.TEMPORARY_REDIRECT:
-            return status, answer
+            return status, response
 
 
 def _once(method: str, url: str, data: bytes) -> tuple[int, Any, str]:
     try:
-        with urlopen(Request(url, data or None, JSON, method=method), timeout=20) as answer:
-            text = answer.read()
-            return answer.status, json.loads(text) if text else None, url
+        with urlopen(Request(url, data or None, JSON, method=method), timeout=20) as response:
+            text = response.read()
+            return response.status, json.loads(text) if text else None, url
     except HTTPError as error:
         with error:
             text = error.read()
@@ -57,15 +57,15 @@ def _once(method: str, url: str, data: bytes) -> tuple[int, Any, str]:
 
 def done(brokers: LocalCluster, method: str, path: str, body: Any = NOTHING) -> Any:
     """Send a request that must succeed and return the response."""
-    status, answer = ask(brokers, method, path, body)
-    assert status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT), answer
-    return answer
+    status, response = ask(brokers, method, path, body)
+    assert status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT), response
+    return response
 
 
 def message_at(brokers: LocalCluster, path: str) -> tuple[dict[str, str], bytes]:
     """Return the headers and the body of a response that contains a message."""
-    with urlopen(f"{brokers.web_url_of('broker-1')}{path}", timeout=20) as answer:
-        return dict(answer.headers.items()), answer.read()
+    with urlopen(f"{brokers.web_url_of('broker-1')}{path}", timeout=20) as response:
+        return dict(response.headers.items()), response.read()
 
 
 def backlog_of(brokers: LocalCluster, topic: str, subscription: str = "sub") -> int:

@@ -138,7 +138,7 @@ class FrameClient:
         self.paused = False
         self.closed = False
         self.is_writable = True
-        self.answers: list[BaseCommand] = []
+        self.responses: list[BaseCommand] = []
         self._on_close: list[Callable[[], None]] = []
         self._on_bodies = broker.accept(self)
         self._requests = iter(range(1, 1_000_000))
@@ -146,7 +146,7 @@ class FrameClient:
     # Called by the broker on its end of the connection
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        self.answers += [decode_frame(body)[0] for body in bodies]
+        self.responses += [decode_frame(body)[0] for body in bodies]
 
     def when_writable(self, on_writable: Callable[[], None]) -> None:
         self.on_writable = on_writable
@@ -182,24 +182,24 @@ class FrameClient:
         self.say(kind, request_id=request_id, **fields)
         return request_id
 
-    async def answer(self, kind: "BaseCommand.Type") -> Any:
+    async def response(self, kind: "BaseCommand.Type") -> Any:
         """Wait for a command of this kind and return it; drop the commands before it."""
-        await until(lambda: any(command.type == kind for command in self.answers), 5)
-        while (command := self.answers.pop(0)).type != kind:
+        await until(lambda: any(command.type == kind for command in self.responses), 5)
+        while (command := self.responses.pop(0)).type != kind:
             pass
         return body_of(command)
 
     async def connect(self) -> "FrameClient":
         self.say(BaseCommand.CONNECT, client_version="test", protocol_version=20)
-        await self.answer(BaseCommand.CONNECTED)
+        await self.response(BaseCommand.CONNECTED)
         return self
 
     async def produce(self, name: str = "", producer_id: int = 1, **fields: Any) -> Any:
         """Look up the topic and register a producer; return the PRODUCER_SUCCESS command."""
         self.ask(BaseCommand.LOOKUP, topic=TOPIC)
-        await self.answer(BaseCommand.LOOKUP_RESPONSE)
+        await self.response(BaseCommand.LOOKUP_RESPONSE)
         self.register(name, producer_id, **fields)
-        return await self.answer(BaseCommand.PRODUCER_SUCCESS)
+        return await self.response(BaseCommand.PRODUCER_SUCCESS)
 
     def register(self, name: str = "", producer_id: int = 1, **fields: Any) -> None:
         if name:

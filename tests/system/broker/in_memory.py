@@ -7,6 +7,7 @@ Cursors and the order of positions use the real implementations.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import cast
 
 from labkit.system.broker.dispatch.consumer import Consumer
@@ -35,6 +36,7 @@ from labkit.system.topic.messages import (
     encode_message,
 )
 from labkit.system.trace.recorder import Recorder
+from tests.scripts import ranges
 
 
 def surroundings(
@@ -134,11 +136,11 @@ class MemoryLedger(ManagedLedger):
             position = self.chain.first_from((position[0], position[1] + 1))
         return found
 
-    def cursor(self, mark_delete: Position = (10, -1)) -> ManagedCursor:
+    def cursor(
+        self, mark_delete: Position = (10, -1), kind: type[ManagedCursor] = ManagedCursor
+    ) -> ManagedCursor:
         """Return a new cursor with this mark-delete position."""
-        return ManagedCursor(
-            "sub", CursorState(mark_delete), self.chain, None, 1000, lambda error: None
-        )
+        return kind("sub", CursorState(mark_delete), self.chain, None, 1000, lambda error: None)
 
 
 @dataclass
@@ -157,6 +159,16 @@ class Client:
 
     def probe(self) -> None:
         self.probes += 1
+
+    def told(self, about: Callable[[BaseCommand], str]) -> list[str]:
+        """Forget the commands and describe them; `{}` in a description stands for the entry ids of
+        consecutive commands with that description.
+        """
+        commands, self.commands = self.commands, []
+        return [
+            description.format(ranges([each.message.message_id.entryId for each in same]))
+            for description, same in groupby(commands, about)
+        ]
 
     @property
     def received(self) -> list[CommandMessage]:

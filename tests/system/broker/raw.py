@@ -93,9 +93,9 @@ class RawClient:
         """Acknowledge messages, and return the fields of the response."""
         ids = {"consumer_id": consumer_id, "ack_type": kind, "message_id": message_ids}
         request_id = self.ask(BaseCommand.ACK, **ids, **more)
-        answer = await self.expect(BaseCommand.ACK_RESPONSE)
-        assert answer.request_id == request_id
-        return answer
+        response = await self.expect(BaseCommand.ACK_RESPONSE)
+        assert response.request_id == request_id
+        return response
 
     @classmethod
     async def connect(cls, service_url: str) -> Self:

@@ -45,9 +45,9 @@ def test_a_partitioned_topic_does_not_grow_over_a_separate_topic(
 ) -> None:
     client.create_producer(f"{topic}-partition-2").send(b"mine")
     done(brokers, "PUT", topic_path(topic, PARTITIONS), 1)
-    status, answer = ask(brokers, "POST", topic_path(topic, PARTITIONS), 3)
+    status, response = ask(brokers, "POST", topic_path(topic, PARTITIONS), 3)
     assert status == HTTPStatus.PRECONDITION_FAILED
-    assert f"{topic}-partition-2 exists" in answer["reason"]
+    assert f"{topic}-partition-2 exists" in response["reason"]
     done(brokers, "POST", topic_path(topic, PARTITIONS), 2)
     assert done(brokers, "GET", topic_path(topic, PARTITIONS)) == {"partitions": 2}
     done(brokers, "DELETE", topic_path(topic, PARTITIONS))
@@ -111,13 +111,13 @@ async def test_a_plain_topic_is_not_made_over_partitions_and_never_takes_their_s
         ("PUT", NOTHING, HTTPStatus.BAD_REQUEST, "number of partitions"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_reason(
+def test_what_cannot_be_is_rejected_with_a_reason(
     brokers: LocalCluster, topic: str, method: str, body: Any, status: HTTPStatus, reason: str
 ) -> None:
     path = topic_path(topic, PARTITIONS)
     done(brokers, "PUT", path, 2)
-    refused = ask(brokers, method, path, body)
-    assert (refused[0], reason in refused[1]["reason"]) == (status, True), refused
+    rejected = ask(brokers, method, path, body)
+    assert (rejected[0], reason in rejected[1]["reason"]) == (status, True), rejected
 
 
 @pytest.mark.promise("The ledgers of a deleted topic are deleted")
@@ -144,12 +144,12 @@ async def test_a_deleted_topics_ledgers_are_gone(
 @pytest.mark.promise(
     "Every broker answers or redirects a request, and clients can look up topics over HTTP"
 )
-def test_any_broker_answers_for_a_topic_by_sending_to_its_owner(
+def test_any_broker_responds_for_a_topic_by_sending_to_its_owner(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     client.create_producer(topic)
-    answers = [
+    responses = [
         ask(brokers, "GET", topic_path(topic, "/internalStats"), broker=broker)[0]
         for broker in brokers.broker_names
     ]
-    assert answers == [HTTPStatus.OK, HTTPStatus.OK]
+    assert responses == [HTTPStatus.OK, HTTPStatus.OK]

@@ -43,14 +43,14 @@ def test_messages_are_peeked_in_order_without_the_acknowledged_ones_until_404(
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_what_cannot_be_peeked_is_never_answered_like_the_end_of_the_backlog(
+def test_what_cannot_be_peeked_is_never_returned_like_the_end_of_the_backlog(
     client: pulsar.Client, brokers: LocalCluster, topic: str, there: bool
 ) -> None:
     if there:
         client.create_producer(topic).close()
-    status, answer = ask(brokers, "GET", topic_path(topic, "/subscription/none/position/1"))
+    status, response = ask(brokers, "GET", topic_path(topic, "/subscription/none/position/1"))
     assert status == HTTPStatus.PRECONDITION_FAILED
-    assert answer["reason"].startswith("subscription 'none'" if there else "topic ")
+    assert response["reason"].startswith("subscription 'none'" if there else "topic ")
 
 
 def test_metadata_of_a_message_are_headers_under_pulsars_names(
@@ -83,7 +83,7 @@ def test_metadata_of_a_message_are_headers_under_pulsars_names(
 
 
 @pytest.mark.parametrize("codec", list(pulsar.CompressionType.__members__))
-def test_batch_is_answered_whole_and_decompressed(
+def test_batch_is_returned_whole_and_decompressed(
     client: pulsar.Client, brokers: LocalCluster, topic: str, codec: str
 ) -> None:
     producer = client.create_producer(

@@ -150,13 +150,13 @@ async def test_requests_to_partitions_carry_the_token(bookies: LocalCluster, top
         ("GET", "/messageid/1"),
     ],
 )
-def test_what_makes_sense_for_one_partition_is_refused_with_its_name(
+def test_what_makes_sense_for_one_partition_is_rejected_with_its_name(
     brokers: LocalCluster, topic: str, method: str, what: str
 ) -> None:
     done(brokers, "PUT", topic_path(topic, "/partitions"), 2)
     body = NOTHING if method == "GET" else "earliest"
-    status, answer = ask(brokers, method, topic_path(topic, what), body)
-    assert (status, f"{topic}-partition-0" in answer["reason"]) == (
+    status, response = ask(brokers, method, topic_path(topic, what), body)
+    assert (status, f"{topic}-partition-0" in response["reason"]) == (
         HTTPStatus.METHOD_NOT_ALLOWED,
         True,
     )

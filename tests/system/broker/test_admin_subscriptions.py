@@ -88,7 +88,7 @@ def test_names_are_decoded_as_java_encodes_them(
         ("?replicated=true", EARLIEST, HTTPStatus.NOT_IMPLEMENTED),
     ],
 )
-def test_subscription_that_cannot_be_is_refused(
+def test_subscription_that_cannot_be_is_rejected(
     brokers: LocalCluster, topic: str, query: str, body: Any, status: HTTPStatus
 ) -> None:
     assert ask(brokers, "PUT", topic_path(topic, f"{SUB}{query}"), body)[0] == status
@@ -183,11 +183,11 @@ def test_messages_of_an_age_expire_for_one_subscription_or_for_all(
     deadline = time.monotonic() + 30
     while backlog_of(brokers, topic):
         assert time.monotonic() < deadline
-        status, answer = ask(brokers, "POST", topic_path(topic, f"{SUB}/expireMessages/1"))
-        assert status == HTTPStatus.NO_CONTENT, answer
+        status, response = ask(brokers, "POST", topic_path(topic, f"{SUB}/expireMessages/1"))
+        assert status == HTTPStatus.NO_CONTENT, response
     assert backlog_of(brokers, topic, "another") == 10
-    status, answer = ask(brokers, "POST", topic_path(topic, f"{SUB}/expireMessages/1"))
-    assert (status, "no messages left" in answer["reason"]) == (HTTPStatus.CONFLICT, True)
+    status, response = ask(brokers, "POST", topic_path(topic, f"{SUB}/expireMessages/1"))
+    assert (status, "no messages left" in response["reason"]) == (HTTPStatus.CONFLICT, True)
     done(brokers, "POST", topic_path(topic, "/all_subscription/expireMessages/1"))
     assert backlog_of(brokers, topic, "another") == 0
     status, _ = ask(brokers, "POST", topic_path(topic, f"{SUB}/expireMessages/-1"))
@@ -219,10 +219,10 @@ def test_missing_subscription_and_missing_topic_are_not_found(
 ) -> None:
     method = "GET" if what == "/properties" else "POST"
     path = topic_path(topic, f"/subscription/none{what}")
-    status, answer = ask(brokers, method, path)
+    status, response = ask(brokers, method, path)
     assert status == HTTPStatus.NOT_FOUND
-    assert answer["reason"].startswith("topic ")
+    assert response["reason"].startswith("topic ")
     done(brokers, "PUT", topic_path(topic))
-    status, answer = ask(brokers, method, path)
+    status, response = ask(brokers, method, path)
     assert status == HTTPStatus.NOT_FOUND
-    assert answer["reason"].startswith("subscription 'none'")
+    assert response["reason"].startswith("subscription 'none'")

@@ -123,8 +123,8 @@ async def test_a_broker_on_ipv6_announces_urls_with_brackets(topic: str) -> None
     async with LocalCluster(1, brokers=1, traced=False, broker_conf=keys) as cluster:
         assert cluster.service_url.startswith("pulsar://[::1]:")
         url = f"{cluster.web_url_of('broker-1')}/lookup/v2/topic/persistent/public/default/{topic}"
-        with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as answer:
-            found = json.loads(answer.read())
+        with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as response:
+            found = json.loads(response.read())
     # Pulsar's Python and C++ clients do not support IPv6 addresses, so look the topic up over HTTP.
     assert found["brokerUrl"] == cluster.service_url
     assert urlsplit(found["httpUrl"]).hostname == "::1"

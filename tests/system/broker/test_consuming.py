@@ -43,7 +43,7 @@ def subscribe(
 @pytest.mark.promise(
     "A second Exclusive consumer is rejected, and so is a consumer of a different subscription type"
 )
-def test_a_second_exclusive_consumer_is_refused(client: pulsar.Client, topic: str) -> None:
+def test_a_second_exclusive_consumer_is_rejected(client: pulsar.Client, topic: str) -> None:
     first = subscribe(client, topic)
     for kind in (ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.KeyShared):
         with pytest.raises(pulsar.ConsumerBusy):
@@ -341,7 +341,7 @@ def test_a_schema_that_both_sides_can_read_gets_the_next_version(
     "everyone"
 )
 @pytest.mark.parametrize("schema", [StringSchema(), JsonSchema(PersonWithRequiredTown)])
-def test_a_schema_that_does_not_fit_is_refused_to_both_sides(
+def test_a_schema_that_does_not_fit_is_rejected_to_both_sides(
     client: pulsar.Client, topic: str, schema: pulsar.schema.Schema
 ) -> None:
     client.create_producer(topic, schema=JsonSchema(Person))

@@ -118,14 +118,14 @@ def test_partition_of_a_topic_that_is_being_deleted_is_not_opened() -> None:
     interrupted(begin_partitioned, delete_partitions, check)
 
 
-async def refused(broker: Broker) -> None:
+async def rejected(broker: Broker) -> None:
     """Try to delete a topic whose last partition is in use."""
     (await broker.topic(PARTITIONS[-1])).producers["p"] = Producer()
     with pytest.raises(BrokerError, match="in use by the producers p"):
         await delete_partitions(broker)
 
 
-def test_refused_deletion_of_a_partitioned_topic_changes_nothing_and_can_be_repeated() -> None:
+def test_rejected_deletion_of_a_partitioned_topic_changes_nothing_and_can_be_repeated() -> None:
     async def check(broker: Broker) -> None:
         record, _ = await read_partitioned_topic(broker.store, WHOLE)
         if record.is_being_deleted:
@@ -137,7 +137,7 @@ def test_refused_deletion_of_a_partitioned_topic_changes_nothing_and_can_be_repe
         await delete_partitions(broker, force=True)
         await check_gone(broker.client, WHOLE, *PARTITIONS)
 
-    interrupted(begin_partitioned, refused, check)
+    interrupted(begin_partitioned, rejected, check)
 
 
 def test_interrupted_growth_is_finished_by_the_next_one_without_missed_messages() -> None:

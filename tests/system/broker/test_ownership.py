@@ -147,7 +147,7 @@ async def test_broker_owns_no_bundle_that_it_took_in_a_lost_session(world: Metad
     a = Broker(store, A)
     create, calls = store.create, []
 
-    async def answered_late(path: str, data: bytes, *, ephemeral: bool = False) -> str:
+    async def responded_late(path: str, data: bytes, *, ephemeral: bool = False) -> str:
         created = await create(path, data, ephemeral=ephemeral)
         calls.append(world.zookeeper.tree.exists(path, None))
         if len(calls) == 1:
@@ -155,7 +155,7 @@ async def test_broker_owns_no_bundle_that_it_took_in_a_lost_session(world: Metad
             await asyncio.sleep(1)
         return created
 
-    store.create = answered_late  # type: ignore[method-assign,assignment]
+    store.create = responded_late  # type: ignore[method-assign,assignment]
     assert await a.acquire(TOPIC) == A
     # The broker owns the bundle through the second node, because the first has been deleted.
     assert calls == [True, True]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.system.broker import broker as broker_module
+from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import (
     NamespacePolicies,
@@ -23,7 +24,11 @@ from tests.system.broker.held import FrameClient, held_broker
 from tests.system.client.memory_store import MemoryStore
 from tests.until import until
 
-DEFAULTS = TopicPolicies(True, 5, ManagedLedgerConfig())
+DEFAULTS = BrokerConfig(
+    broker_deduplication_enabled=True,
+    ttl_duration_default_s=5,
+    managed_ledger=ManagedLedgerConfig(),
+)
 INVALID: list[dict[str, Any]] = [
     {"deduplicationEnabled": "yes"},
     {"message_ttl_in_seconds": "60"},
@@ -70,7 +75,8 @@ async def test_null_stands_for_a_policy_that_is_not_set() -> None:
     keys = [key for stored in INVALID for key in stored]
     assert NamespacePolicies.decode("t/n", dict.fromkeys(keys)) == nothing
     store = store_with(dict.fromkeys(keys))
-    assert await read_topic_policies(store, "t/n", DEFAULTS) == DEFAULTS
+    defaults = TopicPolicies(True, 5000, ManagedLedgerConfig())
+    assert await read_topic_policies(store, "t/n", DEFAULTS) == defaults
     await store.set(policies_path("t"), b'{"adminRoles": null}', ANY_VERSION)
     with pytest.raises(BrokerError, match="not permitted"):
         await Authorization(store, ()).check_admin("alice", "t")

@@ -76,7 +76,7 @@ async def test_an_entry_holds_what_the_client_sent(
     assert [astuple(message.message_id)[:4] for message in messages] == ids
 
 
-def test_a_message_that_is_too_large_is_refused(client: pulsar.Client, topic: str) -> None:
+def test_a_message_that_is_too_large_is_rejected(client: pulsar.Client, topic: str) -> None:
     producer = client.create_producer(topic)
     with pytest.raises(pulsar.MessageTooBig):
         producer.send(bytes(5 * 1024 * 1024))

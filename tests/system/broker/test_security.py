@@ -116,9 +116,9 @@ def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tup
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {make_token(SECRET, role)}"}
     try:
-        with urlopen(Request(url, data, JSON | headers, method=method), timeout=20) as answer:
-            text = answer.read()
-            return answer.status, json.loads(text) if text else None
+        with urlopen(Request(url, data, JSON | headers, method=method), timeout=20) as response:
+            text = response.read()
+            return response.status, json.loads(text) if text else None
     except HTTPError as error:
         with error:
             return error.code, json.loads(error.read())

@@ -23,7 +23,7 @@ TERMINATE = "/terminate"
     "A terminated topic accepts no messages, whichever broker owns it, and its consumers "
     "learn that they have read everything"
 )
-def test_terminated_topic_refuses_producers_and_keeps_its_messages(
+def test_terminated_topic_rejects_producers_and_keeps_its_messages(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     producer = client.create_producer(topic, batching_enabled=False)
@@ -40,7 +40,7 @@ def test_terminated_topic_refuses_producers_and_keeps_its_messages(
         unload(brokers, topic)
 
 
-def test_sends_under_way_are_stored_and_acknowledged_or_refused(
+def test_sends_under_way_are_stored_and_acknowledged_or_rejected(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     producer = client.create_producer(topic, batching_enabled=False, max_pending_messages=0)
@@ -58,8 +58,8 @@ def test_sends_under_way_are_stored_and_acknowledged_or_refused(
         assert time.monotonic() < deadline, len(results)
         time.sleep(0.01)
     acknowledged = [payload for result, payload in results if result == pulsar.Result.Ok]
-    refused = [result for result, _ in results if result != pulsar.Result.Ok]
-    assert set(refused) <= {pulsar.Result.TopicTerminated, pulsar.Result.AlreadyClosed}
+    rejected = [result for result, _ in results if result != pulsar.Result.Ok]
+    assert set(rejected) <= {pulsar.Result.TopicTerminated, pulsar.Result.AlreadyClosed}
     assert acknowledged == [str(number).encode() for number in range(len(acknowledged))]
     stored = done(brokers, "GET", topic_path(topic, "/internalStats"))["numberOfEntries"]
     assert stored == len(acknowledged)

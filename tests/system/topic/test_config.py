@@ -67,6 +67,6 @@ def test_each_setting_has_a_lowest_value_that_is_accepted(name: str, lowest: int
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 2), (3, 2, 3), (3, 3, 0), (0, 0, 0)])
-def test_quorums_that_do_not_fit_together_are_refused(sizes: tuple[int, int, int]) -> None:
+def test_quorums_that_do_not_fit_together_are_rejected(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(BKIncorrectParameterException):
         ManagedLedgerConfig(*sizes)

@@ -238,7 +238,7 @@ async def test_opening_that_is_cancelled_leaves_no_ledger_without_a_chain(
     assert await client.list_ledgers() == [link.ledger_id for link in chain]
 
 
-class NeverAnswered:
+class NeverResponding:
     """Replaces a client's method; records that it was called, and never returns."""
 
     def __init__(self) -> None:
@@ -328,7 +328,7 @@ async def test_pause_before_the_next_ledger_makes_no_other_call_wait(client: Boo
 async def test_termination_whose_caller_is_cancelled_ends_the_owner(client: BookKeeper) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 3)
-    never = NeverAnswered()
+    never = NeverResponding()
     with patch.object(client.store, "set", never):
         terminating = asyncio.create_task(ledger.terminate())
         await never.called.wait()
@@ -421,7 +421,7 @@ async def test_owner_whose_close_is_cancelled_is_closed_all_the_same(client: Boo
     cursor = await ledger.open_cursor("s", "earliest")
     positions = await stored(ledger, 0, 3)
     cursor.acknowledge(positions[:1])
-    never = NeverAnswered()
+    never = NeverResponding()
     with patch.object(CursorStore, "close", never):
         closing = asyncio.create_task(ledger.close())
         await never.called.wait()

@@ -107,7 +107,7 @@ def test_messages_of_a_batch_share_their_entry_and_count_from_0() -> None:
     ]
 
 
-def test_a_compressed_entry_is_refused_with_the_name_of_its_compression() -> None:
+def test_a_compressed_entry_is_rejected_with_the_name_of_its_compression() -> None:
     metadata = MessageMetadata(
         producer_name="p", sequence_id=0, publish_time=0, compression=CompressionType.ZSTD
     )

@@ -55,7 +55,7 @@ def test_name_is_written_as_java_writes_it(name: str, part: str) -> None:
         ".",
     ],
 )
-def test_name_that_the_store_does_not_take_is_refused(topic: str) -> None:
+def test_name_that_the_store_does_not_take_is_rejected(topic: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="is not a"):
         full_name(topic)
 
@@ -72,9 +72,9 @@ def test_name_that_the_store_does_not_take_is_refused(topic: str) -> None:
     ],
 )
 def test_text_of_another_form_is_not_a_topic_name(name: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="is not a topic name") as refused:
+    with pytest.raises(BKIncorrectParameterException, match="is not a topic name") as rejected:
         full_name(name)
-    assert len(str(refused.value)) < 1000
+    assert len(str(rejected.value)) < 1000
 
 
 def test_names_with_dots_and_signs_are_taken() -> None:
@@ -101,7 +101,7 @@ def test_partition_is_a_number_as_java_writes_it(end: str, partition: int) -> No
 
 
 @pytest.mark.parametrize("kind", ["topic", "namespace", "subscription"])
-def test_name_is_taken_up_to_the_longest_and_refused_above(kind: str) -> None:
+def test_name_is_taken_up_to_the_longest_and_rejected_above(kind: str) -> None:
     def take(size: int) -> None:
         if kind == "topic":
             full_name("persistent://t/n/" + "x" * (size - len("t/n/persistent/")))
@@ -135,7 +135,7 @@ def test_namespace_is_a_tenant_and_a_name(namespace: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "\t", ".", ".."])
-def test_name_without_a_letter_or_that_means_a_folder_is_refused(name: str) -> None:
+def test_name_without_a_letter_or_that_means_a_folder_is_rejected(name: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="is not a valid subscription name"):
         check_name(name, "subscription")
 

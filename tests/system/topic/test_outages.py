@@ -84,7 +84,7 @@ def test_chain_that_cannot_be_opened_for_its_cursors_leaves_one_empty_ledger_at_
     simulate(Story(fails_to_open))
 
 
-def test_cursor_makes_few_ledgers_while_no_bookie_answers_and_is_stored_afterwards() -> None:
+def test_cursor_makes_few_ledgers_while_no_bookie_responds_and_is_stored_afterwards() -> None:
     async def acknowledges_all_the_time(client: BookKeeper) -> None:
         ledger, cursor, positions = await with_cursor(
             client, 60, max_entries_per_ledger=100, cursor_persist_interval_ms=10

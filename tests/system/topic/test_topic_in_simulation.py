@@ -14,9 +14,9 @@ from labkit.system.model.errors import (
     BKIncorrectParameterException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
-from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.consumer import PartitionConsumer
+from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import NoTopicError, Topic, TopicExistsError, partition_count
 from tests.system.topic.simulated import SMALL, in_simulation
@@ -27,10 +27,8 @@ KEEP_NOTHING = ManagedLedgerConfig(
 )
 
 
-async def payloads(
-    topic: Topic, after: MessageId | None = None, at_once: int = 1000
-) -> list[bytes]:
-    return [m.payload for m in await receive_all(topic.consumer(after=after), at_once)]
+async def payloads(topic: Topic, at_once: int = 1000) -> list[bytes]:
+    return [m.payload for m in await receive_all(topic.consumer(), at_once)]
 
 
 class Asked:
@@ -84,31 +82,16 @@ async def test_partitions_take_turns_and_an_empty_one_is_passed_over(client: Boo
 
 
 @in_simulation
-async def test_consumer_after_a_message_reads_other_partitions_whole(client: BookKeeper) -> None:
-    topic = await created(client, 2)
-    ids = await send_all(topic.producer(), numbered(0, 6))
-    assert sorted(await payloads(topic, ids[2])) == [b"message %d" % n for n in (1, 3, 4, 5)]
-    with pytest.raises(
-        BKIncorrectParameterException, match="partition 7; existing partitions: 0, 1"
-    ):
-        topic.consumer(after=MessageId(0, 0, 7))
-    await topic.close()
-
-
-@in_simulation
 async def test_entry_without_a_message_is_reported_every_time(client: BookKeeper) -> None:
     topic = await created(client)
     before = await send_all(topic.producer(), numbered(0, 2))
     [partition] = topic.partitions
     await (await partition.ledger.append(b"\x0e\x01 no message of a producer"))
-    after = await topic.producer().send(b"after")
     consumer = topic.consumer()
     assert [m.message_id for m in await consumer.receive()] == before
     for _ in range(2):
         with pytest.raises(BKDigestMatchException, match="entry 2 of ledger"):
             await consumer.receive()
-    behind = MessageId(before[0].ledger_id, 2)
-    assert [m.message_id for m in await topic.consumer(after=behind).receive()] == [after]
     await topic.close()
 
 
@@ -137,6 +120,8 @@ async def test_ledger_that_is_trimmed_before_it_is_read_is_skipped(client: BookK
     [partition] = topic.partitions
     cursor = await partition.ledger.open_cursor("keeps", "earliest")
     ids = await send_all(topic.producer(), numbered(0, 12))
+    consumer = topic.consumer()
+    assert len(await consumer.receive(5)) == 5
     cursor.acknowledge_up_to((ids[9].ledger_id, ids[9].entry_id))
     await cursor.flush()
     open_ledger = client.open_ledger_no_recovery
@@ -147,7 +132,7 @@ async def test_ledger_that_is_trimmed_before_it_is_read_is_skipped(client: BookK
 
     with patch.object(client, "open_ledger_no_recovery", trimmed):
         assert await payloads(topic) == numbered(10, 12)
-        assert await payloads(topic, ids[3]) == numbered(10, 12)
+        assert [m.payload for m in await receive_all(consumer)] == numbered(10, 12)
     await topic.close()
 
 
@@ -215,20 +200,13 @@ async def created(
 
 
 @in_simulation
-async def test_consumer_starts_after_a_message_and_repeats_none(client: BookKeeper) -> None:
+async def test_consumer_repeats_no_message_whatever_its_limit(client: BookKeeper) -> None:
     topic = await created(client)
     producer = topic.producer(batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
-    ids = await send_all(producer, numbered(0, 9))
-    single = await topic.producer("single").send(b"single")
-    for at, after in enumerate(ids):
-        consumer = topic.consumer(after=after)
-        got = [m.payload for m in await receive_all(consumer, 2)]
-        assert got == [*numbered(at + 1, 9), b"single"]
-    behind = topic.consumer(after=single)
-    assert await behind.receive() == []
-    await topic.producer("late").send(b"late")
-    assert [m.payload for m in await behind.receive()] == [b"late"]
-    assert await behind.receive() == []
+    await send_all(producer, numbered(0, 9))
+    await topic.producer("single").send(b"single")
+    for at_once in range(1, 11):
+        assert await payloads(topic, at_once) == [*numbered(0, 9), b"single"]
     await topic.close()
 
 
@@ -256,7 +234,8 @@ async def test_consumer_of_another_client_sees_what_bookies_report(client: BookK
     for payload in numbered(0, 3):
         await producer.send(payload)
     [ours] = topic.partitions
-    stranger = PartitionConsumer(ours.path, -1, client, None, None)
+    closed = ManagedLedger("t", ours.path, client, ManagedLedgerConfig())
+    stranger = PartitionConsumer(ours.path, -1, client, closed)
     assert [m.payload for m in await stranger.receive(9)] == numbered(0, 2)
     await topic.close()
     assert [m.payload for m in await stranger.receive(9)] == numbered(2, 3)

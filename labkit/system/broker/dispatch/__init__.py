@@ -10,7 +10,6 @@
         key_shared  by hash range of the key
         waiting     entries to redeliver, and entries that no consumer could receive yet
         hashes      hashes keys, and tracks which consumer holds the entries of a group
-        delayed     entries that are not due yet
 
 Invariants: A consumer that has no permits, or whose client is not reading, receives nothing. In
 `multiple`, such a consumer does not block the others, and an entry is pending for at most one

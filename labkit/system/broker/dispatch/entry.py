@@ -31,10 +31,7 @@ class MessageEntry:
 
 
 def bytes_of(text: str | bytes) -> bytes:
-    """Return a string field of a message as bytes.
-
-    protobuf returns bytes instead of text if the field is not valid UTF-8.
-    """
+    """Encode a string field, unless protobuf has left it as bytes because it is not UTF-8."""
     return text if isinstance(text, bytes) else text.encode()
 
 

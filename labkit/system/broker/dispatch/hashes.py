@@ -12,9 +12,7 @@ HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""Only this prefix of a longer key is hashed. Hashing several megabytes would take seconds, during
-which no other client is served.
-"""
+"""Only this prefix of a key is hashed. Several megabytes would block other clients for seconds."""
 
 
 def hash_of_key(key: bytes) -> int:
@@ -54,9 +52,7 @@ def _scramble(word: int) -> int:
 
 
 class Holders:
-    """Tracks which consumer holds the unacknowledged entries of each group, and how many entries it
-    holds.
-    """
+    """Tracks which consumer holds each group's unacknowledged entries, and how many."""
 
     def __init__(self) -> None:
         self._holders: dict[int, tuple[Consumer, int]] = {}

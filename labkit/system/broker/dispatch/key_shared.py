@@ -25,10 +25,7 @@ from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, ServerError
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """Return the message's ordering key or, if it has none, its partition key.
-
-    Entries without a key are distributed by producer name and sequence id.
-    """
+    """Return the ordering key, or else the partition key, or else producer and sequence id."""
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
     if not metadata.HasField("partition_key"):
@@ -137,9 +134,7 @@ class KeySharedSelector:
         return hash_of_key(sticky_key(metadata))
 
     def receiver_of(self, group: int) -> Receiver:
-        """Return the owner of the hash, or NO_CONSUMER while another consumer holds entries with
-        that hash.
-        """
+        """Return the owner of the hash, or NO_CONSUMER while another consumer holds entries."""
         owner, holder = self._ranges.owner_of(group), self._holders.holder_of(group)
         if owner is None or (self.keeps_order and holder not in (owner, None)):
             return Receivers.NO_CONSUMER

@@ -15,14 +15,15 @@ each group. If the order within keys is preserved, an entry waits while an earli
 group is waiting.
 
 In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
-`PersistentStickyKeyDispatcherMultipleConsumers.java`, `MessageRedeliveryController.java`.
+`PersistentStickyKeyDispatcherMultipleConsumers.java`, `MessageRedeliveryController.java`,
+`broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 """
 
 import asyncio
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.dispatch.delayed import DelayedEntries
 from labkit.system.broker.dispatch.dispatcher import (
     MAX_READ_ENTRIES,
     DispatchContext,
@@ -59,7 +60,10 @@ class MultipleConsumersDispatcher(Dispatcher):
         self._selector = selector
         self._wall_clock_ms = context.wall_clock_ms
         self.waiting = WaitingEntries(selector.receiver_of)
-        self._delayed = DelayedEntries()
+        self._delayed: list[tuple[int, Position, int]] = []
+        """A heap of delayed entries: due time, position and group. It is kept only in memory, so
+        the broker reads all unacknowledged entries again after a restart.
+        """
         self._due_timer: asyncio.TimerHandle | None = None
         self._due_timer_ms: int | None = None
         self._redeliveries: dict[Position, int] = {}
@@ -127,12 +131,14 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.waiting.add(position, self._remove_pending_ack(holder, position))
 
     async def dispatch_some(self) -> bool:
-        due = self._delayed.pop_due(self._wall_clock_ms(), MAX_DUE_PER_TURN)
-        for position, group in due:
+        now_ms, due_count = self._wall_clock_ms(), 0
+        while self._delayed and self._delayed[0][0] <= now_ms and due_count < MAX_DUE_PER_TURN:
+            _, position, group = heappop(self._delayed)
             self.waiting.add(position, group)
+            due_count += 1
         self._schedule_due_timer()
         has_sent = await self._send_waiting() or await self._send_unread()
-        return has_sent or len(due) == MAX_DUE_PER_TURN
+        return has_sent or due_count == MAX_DUE_PER_TURN
 
     async def _send_waiting(self) -> bool:
         candidates = self.waiting.pop_ready(self._capacity(), MAX_READ_ENTRIES)
@@ -140,8 +146,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             return False
         (first, _), (last, _) = candidates[0], candidates[-1]
         try:
-            # Also read the entries in between, because one large read costs less than many small
-            # ones.
+            # Also read the entries in between: one large read costs less than many small ones.
             read = await self.read_entries(first, last[1] - first[1] + 1)
         except LabkitError:
             for position, group in candidates:
@@ -160,9 +165,8 @@ class MultipleConsumersDispatcher(Dispatcher):
     def _capacity(self) -> dict[Receiver, int]:
         """Return how many waiting entries to read for each receiver.
 
-        The permits of each consumer are counted twice: for the consumer, and for ANY_CONSUMER. As a
-        result, too many entries may be popped, which is harmless: `_send_or_wait` makes them wait
-        again.
+        Each consumer's permits are counted twice: for the consumer, and for ANY_CONSUMER. If too
+        many entries are popped as a result, `_send_or_wait` makes them wait again.
         """
         ready = [consumer for consumer in self.consumers if consumer.can_receive()]
         capacity: dict[Receiver, int] = {
@@ -183,15 +187,15 @@ class MultipleConsumersDispatcher(Dispatcher):
             self.next_position = after(entry.position)
             group = self._selector.group_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():
-                self._delayed.add(entry.metadata.deliver_at_time, entry.position, group)
+                due_ms = entry.metadata.deliver_at_time
+                heappush(self._delayed, (due_ms, entry.position, group))
             else:
                 self._send_or_wait(entry, group)
         self._schedule_due_timer()
         return bool(entries)
 
     def _schedule_due_timer(self) -> None:
-        due_ms = self._delayed.next_due_ms()
-        if due_ms is None or due_ms == self._due_timer_ms:
+        if not self._delayed or (due_ms := self._delayed[0][0]) == self._due_timer_ms:
             return
         if self._due_timer is not None:
             self._due_timer.cancel()

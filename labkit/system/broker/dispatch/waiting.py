@@ -61,8 +61,15 @@ class WaitingEntries:
 
     def discard(self, position: Position) -> None:
         group = self._group_of.pop(position, None)
-        if group is not None and self._entries[group][0] == position:
-            self._remove_first(group)
+        if group is None or self._entries[group][0] != position:
+            return
+        entries = self._entries[group]
+        while entries and entries[0] not in self._group_of:
+            heappop(entries)
+        if entries:
+            self._enqueue(group)
+        else:
+            del self._entries[group], self._receivers[group]
 
     def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
         """Remove and return the first entries that receivers have room for, with their groups.
@@ -115,13 +122,3 @@ class WaitingEntries:
         if receiver is not Receivers.NO_CONSUMER:
             queue = self._queues.setdefault(receiver, [])
             heappush(queue, (self._entries[group][0], group))
-
-    def _remove_first(self, group: int) -> None:
-        entries = self._entries[group]
-        heappop(entries)
-        while entries and entries[0] not in self._group_of:
-            heappop(entries)
-        if entries:
-            self._enqueue(group)
-        else:
-            del self._entries[group], self._receivers[group]

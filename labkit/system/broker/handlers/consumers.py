@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, NotAllowedError
 from labkit.system.broker.handlers.schema_requests import check_consumer_schema
 from labkit.system.broker.positions import last_message_id
 from labkit.system.broker.protocol.authorization import CONSUME
@@ -27,7 +27,7 @@ from labkit.system.broker.protocol.connection import (
     too_many_error,
 )
 from labkit.system.broker.protocol.frames import message_id_data, position_of
-from labkit.system.broker.protocol.refusals import NO_REPLICATION, NO_TRANSACTIONS
+from labkit.system.broker.protocol.unsupported import NO_REPLICATION, NO_TRANSACTIONS
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.proto.pulsar_pb2 import (
@@ -38,7 +38,6 @@ from labkit.system.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.system.topic.names import check_name
-from labkit.system.trace.events import Fields
 
 _MAX_HASH_RANGES = 1000
 _MAX_ACK_SET_WORDS = 1024
@@ -86,13 +85,11 @@ class Consumers:
         self._consumers_by_id.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget the consumer, unless it is a reader on an open topic.
-
-        A reader subscribes again after a seek. If the reader leaves before doing so, its
-        subscription must be deleted.
+        """Forget the consumer, unless it is a reader on an open topic: it subscribes again after a
+        seek and, if it leaves before that, its subscription must be deleted.
         """
         attached = self._consumers_by_id[consumer_id]
-        if attached.subscription.durable or attached.topic.is_ended:
+        if attached.subscription.is_durable or attached.topic.is_ended:
             del self._consumers_by_id[consumer_id]
 
     def _connected(self, consumer_id: int) -> AttachedConsumer | None:
@@ -117,9 +114,8 @@ class Consumers:
     def _subscribe(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         check_name(command.subscribe.subscription, "subscription")
         if command.subscribe.replicate_subscription_state:
-            raise BrokerError(
-                ServerError.NotAllowedError,
-                f"replicateSubscriptionState is set, but {NO_REPLICATION}: unset it",
+            raise NotAllowedError(
+                f"replicateSubscriptionState is set, but {NO_REPLICATION}: unset it"
             )
         if len(command.subscribe.keySharedMeta.hashRanges) > _MAX_HASH_RANGES:
             raise BrokerError(
@@ -179,7 +175,7 @@ class Consumers:
         try:
             attached = self._find(request.consumer_id)
             if request.HasField("txnid_least_bits"):
-                raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
+                raise NotAllowedError(NO_TRANSACTIONS)
             if request.HasField("validation_error"):
                 self._record_discarded(attached, request)
             _apply_acknowledgement(attached, request)
@@ -192,17 +188,15 @@ class Consumers:
             self._connection.send(reply)
 
     def _record_discarded(self, attached: AttachedConsumer, request: CommandAck) -> None:
-        """Record that the client discarded a corrupt message, which its application notices only as
-        a gap.
-        """
-        recorder = self._broker.client.recorder
-        fields = Fields(
-            topic=attached.topic.name,
-            subscription=attached.subscription.name,
-            explanation=CommandAck.ValidationError.Name(request.validation_error),
-        )
+        """Record that the client discarded corrupt messages, which its application never sees."""
         for message_id in request.message_id:
-            recorder.record("entry.discarded", *position_of(message_id), **fields)
+            self._broker.client.recorder.record(
+                "entry.discarded",
+                *position_of(message_id),
+                topic=attached.topic.name,
+                subscription=attached.subscription.name,
+                explanation=CommandAck.ValidationError.Name(request.validation_error),
+            )
 
     def _redeliver(self, command: BaseCommand, _: bytes) -> None:
         request = command.redeliverUnacknowledgedMessages
@@ -259,10 +253,9 @@ class Consumers:
 
 def _apply_acknowledgement(attached: AttachedConsumer, request: CommandAck) -> None:
     if any(len(each.ack_set) > _MAX_ACK_SET_WORDS for each in request.message_id):
-        raise BrokerError(
-            ServerError.NotAllowedError,
+        raise NotAllowedError(
             f"a batch of more than {64 * _MAX_ACK_SET_WORDS} messages can only be acknowledged as"
-            " a whole",
+            " a whole"
         )
     acks = [(position_of(each), each.ack_set) for each in request.message_id]
     if request.ack_type == CommandAck.Individual:

@@ -8,16 +8,15 @@ In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceServ
 """
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import NotAllowedError
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
 from labkit.system.broker.protocol.connection import ClientConnection, ServerHandlers
-from labkit.system.broker.protocol.refusals import check_no_transactions
+from labkit.system.broker.protocol.unsupported import check_no_transactions
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
-    ServerError,
 )
 
 
@@ -33,9 +32,9 @@ async def _partitioned_metadata(
         response.partitions = await broker.partition_count(
             request.topic, create=request.metadata_auto_creation_enabled
         )
-        response.response = CommandPartitionedTopicMetadataResponse.Success
+        response.response = response.Success
     except LabkitError as error:
-        response.response = CommandPartitionedTopicMetadataResponse.Failed
+        response.response = response.Failed
         response.error, response.message = connection.error_response(error)
     connection.send(
         BaseCommand(
@@ -52,22 +51,18 @@ async def _lookup(
     try:
         connection.check_identified()
         if listener := request.advertised_listener_name:
-            raise BrokerError(
-                ServerError.NotAllowedError,
-                f"listener {listener!r} does not exist; connect without a listener name",
+            raise NotAllowedError(
+                f"listener {listener!r} does not exist; connect without a listener name"
             )
         await broker.check_permission(connection.role, request.topic, PRODUCE, CONSUME)
-        broker_address, serves = await broker.look_up(
-            request.topic, authoritative=request.authoritative
-        )
-        kind = CommandLookupTopicResponse
-        response.response = kind.Connect if serves else kind.Redirect
+        address, serves = await broker.look_up(request.topic, authoritative=request.authoritative)
+        response.response = response.Connect if serves else response.Redirect
         response.authoritative = True
-        response.brokerServiceUrl = broker_address.service_url
-        if broker_address.service_url_tls:
-            response.brokerServiceUrlTls = broker_address.service_url_tls
+        response.brokerServiceUrl = address.service_url
+        if address.service_url_tls:
+            response.brokerServiceUrlTls = address.service_url_tls
     except LabkitError as error:
-        response.response = CommandLookupTopicResponse.Failed
+        response.response = response.Failed
         response.error, response.message = connection.error_response(error)
     connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.broker.access import AccessRequest
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, NotAllowedError
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
 from labkit.system.broker.protocol.connection import (
     MAX_PER_CONNECTION,
@@ -22,7 +22,7 @@ from labkit.system.broker.protocol.connection import (
     too_many_error,
 )
 from labkit.system.broker.protocol.frames import NO_REQUEST, UNSIGNED, encode_frame
-from labkit.system.broker.protocol.refusals import (
+from labkit.system.broker.protocol.unsupported import (
     NO_REPLICATION,
     NO_TRANSACTIONS,
     final_send_error,
@@ -126,7 +126,7 @@ class Producer:
         self._pending_sends = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
         self._has_left = False
-        self._refusal: BaseCommand | None = None
+        self._rejection: BaseCommand | None = None
         # Reuse one command for all receipts, because creating one takes four times as long.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
@@ -135,51 +135,45 @@ class Producer:
         access_request.disconnect = self.disconnect
 
     def send(self, request: CommandSend, message: bytes) -> None:
-        if self._refusal is not None:
+        if self._rejection is not None:
             return  # The client resends the message after it has registered again.
-        size = len(message)
-        sequence_id, highest = request.sequence_id, request.highest_sequence_id
-        if size > self._max_entry_size:
-            self._refuse(
-                request,
-                ServerError.NotAllowedError,
-                f"message of {size} bytes exceeds the limit of {self._max_entry_size}",
-            )
-        elif sequence_id > MAX_SEQUENCE_ID or highest > MAX_SEQUENCE_ID:
-            self._refuse(request, ServerError.NotAllowedError, "sequence ids must not be negative")
-        elif request.HasField("txnid_least_bits"):
-            self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
-        elif not has_valid_checksum(message):
-            self._refuse(request, ServerError.ChecksumError, "message checksum mismatch")
+        try:
+            self._check(request, message)
+            completes = not request.is_chunk or completes_message(decode_metadata(message))
+        except BrokerError as error:
+            self._reject(request, error.code, str(error))
+        except BKDigestMatchException as error:
+            self._reject(request, ServerError.ChecksumError, str(error))
         else:
-            try:
-                others = self._other_clusters(message)
-                completes = not request.is_chunk or completes_message(decode_metadata(message))
-            except BKDigestMatchException as error:
-                self._refuse(request, ServerError.ChecksumError, str(error))
-                return
-            if others:
-                self._refuse(
-                    request,
-                    ServerError.NotAllowedError,
-                    f"replicationClusters contains {', '.join(others)}, but {NO_REPLICATION}:"
-                    " unset it",
-                )
-                return
             self._pending_sends += 1
-            self._pending_bytes += size
-            self._backpressure.add_message(size)
+            self._pending_bytes += len(message)
+            self._backpressure.add_message(len(message))
             self.publication.send(
-                sequence_id,
-                highest,
+                request.sequence_id,
+                request.highest_sequence_id,
                 message,
                 message_count=request.num_messages,
                 completes=completes,
             )
 
-    def _other_clusters(self, message: bytes) -> list[str]:
+    def _check(self, request: CommandSend, message: bytes) -> None:
+        """Raise `BrokerError` or `BKDigestMatchException` if the message cannot be stored."""
+        if len(message) > self._max_entry_size:
+            raise NotAllowedError(
+                f"message of {len(message)} bytes exceeds the limit of {self._max_entry_size}"
+            )
+        if max(request.sequence_id, request.highest_sequence_id) > MAX_SEQUENCE_ID:
+            raise NotAllowedError("sequence ids must not be negative")
+        if request.HasField("txnid_least_bits"):
+            raise NotAllowedError(NO_TRANSACTIONS)
+        if not has_valid_checksum(message):
+            raise BrokerError(ServerError.ChecksumError, "message checksum mismatch")
         here = (self._client.broker.cluster, _NOT_REPLICATED)
-        return [name for name in map(text_of, replication_clusters(message)) if name not in here]
+        clusters = map(text_of, replication_clusters(message))
+        if others := [name for name in clusters if name not in here]:
+            raise NotAllowedError(
+                f"replicationClusters contains {', '.join(others)}, but {NO_REPLICATION}: unset it"
+            )
 
     def leave(self) -> None:
         """Free the producer's name. Pending messages are still stored, but get no receipts."""
@@ -203,8 +197,6 @@ class Producer:
             await self._settled
 
     def _on_stored(self, stored: Sequence[Send]) -> None:
-        if self._has_left:
-            return
         command, frames, size_bytes, message_count = self._receipt, [], 0, 0
         receipt = command.send_receipt
         message_id = receipt.message_id
@@ -220,9 +212,9 @@ class Producer:
         self._topic.incoming.add(message_count, size_bytes)
         self.connection.send_frames(frames, 0)
         self._remove_pending(len(stored), size_bytes)
-        self._send_refusal()
+        self._send_rejection()
 
-    def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
+    def _reject(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Reject a message, and close the producer once all earlier receipts have been sent.
 
         If the client received the rejection before these receipts, it would resend the message
@@ -234,12 +226,12 @@ class Producer:
             error=final_send_error(code, self.connection.client_version),
             message=f"{self.name}: {text}",
         )
-        self._refusal = BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)
-        self._send_refusal()
+        self._rejection = BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)
+        self._send_rejection()
 
-    def _send_refusal(self) -> None:
-        if self._refusal is not None and not self._pending_sends:
-            self.connection.send(self._refusal)
+    def _send_rejection(self) -> None:
+        if self._rejection is not None and not self._pending_sends:
+            self.connection.send(self._rejection)
             self.disconnect()
 
     def _remove_pending(self, count: int, size_bytes: int) -> None:
@@ -252,12 +244,10 @@ class Producer:
 
 
 class ProducerRegistration:
-    """A PRODUCER request that is in progress: it has not failed or been cancelled, and its producer
-    has not been attached yet.
+    """A PRODUCER request in progress, until it fails, is cancelled, or its producer is attached.
 
-    A request is cancelled when its client withdraws it: the client closes the producer or the
-    connection, or sends another request with the same producer id. A cancelled request gets no
-    response.
+    A request is cancelled when its client closes the producer or the connection, or sends another
+    request with the same producer id. A cancelled request gets no response.
     """
 
     def __init__(self, client: Producers, request: CommandProducer) -> None:

@@ -20,11 +20,10 @@ async def _get_schema(
     reply = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
     response = reply.getSchemaResponse
     response.request_id = request.request_id
-    schemas = broker.schemas
     try:
         await broker.check_permission(connection.role, request.topic, PRODUCE, CONSUME)
         version = request.schema_version if request.HasField("schema_version") else None
-        found = await schemas.get(request.topic, version)
+        found = await broker.schemas.get(request.topic, version)
         response.schema_version = encode_version(found.number)
         response.schema.CopyFrom(found.schema)
     except LabkitError as error:
@@ -50,9 +49,7 @@ async def _get_or_create_schema(
 
 
 async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
-    """Raise `BrokerError` if the schema is incompatible with the topic's schema. If the topic has
-    no schema and is idle, register this one.
-    """
+    """Check a schema as in `Schemas.check_consumer`."""
     consumers = (
         each for subscription in topic.subscriptions.all for each in subscription.consumers
     )

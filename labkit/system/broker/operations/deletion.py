@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError, no_partitioned_topic_error
+from labkit.system.broker.errors import BrokerError, ServiceNotReadyError, TopicNotFoundError
 from labkit.system.broker.namespaces import topics_of
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.metadata.store import BadVersionError, NoNodeError
@@ -44,7 +44,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
     disconnected instead, and stored state that cannot be decoded is ignored.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
-        raise BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")
+        raise TopicNotFoundError(f"topic {name} does not exist")
     with _closed_to_clients(broker, name):
         await _close(broker, name, force=force)
         with _detect_concurrent_open(name):
@@ -62,10 +62,7 @@ class PartitionedDeletion:
 
     @classmethod
     async def begin(cls, broker: BrokerService, topic: str) -> "PartitionedDeletion":
-        """Prevent all brokers from opening further partitions.
-
-        Raises `BrokerError` if the topic does not exist, or is being changed concurrently.
-        """
+        """Prevent all brokers from opening further partitions, or raise `BrokerError`."""
         record = await _change_record(broker, topic, is_being_deleted=True)
         return cls(broker, topic, record)
 
@@ -86,12 +83,9 @@ class PartitionedDeletion:
         await _change_record(self.broker, self.topic, is_being_deleted=False)
 
     async def finish(self) -> None:
-        """Delete the partitions, then the record.
-
-        Raises `BrokerError` if a partition is not marked.
-        """
+        """Delete the partitions, then the record. Raise `BrokerError` if one is not marked."""
         if unmarked := await self.unmarked_partitions():
-            raise _retriable_error(
+            raise ServiceNotReadyError(
                 f"{', '.join(unmarked)} was opened concurrently; retry the deletion"
             )
         for partition in await self._stored():
@@ -103,8 +97,7 @@ class PartitionedDeletion:
 
     async def _stored(self) -> list[str]:
         stored = await topics_of(self.broker.store, namespace_of(self.topic))
-        # Do not rely on the partition count, because another program may have stored an arbitrary
-        # number.
+        # Do not rely on the partition count: another program may have stored any number.
         partitions = [
             name
             for name in stored
@@ -123,13 +116,9 @@ class PartitionedDeletion:
 async def _close(broker: BrokerService, name: str, *, force: bool) -> None:
     topic = await broker.find_open_topic(name)
     if topic is not None and not force:
-        # No client may connect between the check and the close.
-        topic.reject_clients()
-        try:
-            _check_unused(topic)
-        except BrokerError:
-            topic.accept_clients()
-            raise
+        _check_unused(topic)
+        # No client may subscribe between the check and the end of `unload`.
+        topic.subscriptions.rejects_clients = True
     await broker.unload(name)
 
 
@@ -146,7 +135,7 @@ def _check_unused(topic: BrokerTopic) -> None:
 @contextmanager
 def _closed_to_clients(broker: BrokerService, name: str) -> Iterator[None]:
     if name in broker.deleting:
-        raise _retriable_error(f"another request is deleting {name}")
+        raise ServiceNotReadyError(f"another request is deleting {name}")
     broker.deleting[name] = None
     try:
         yield
@@ -159,7 +148,7 @@ def _detect_concurrent_open(name: str) -> Iterator[None]:
     try:
         yield
     except ManagedLedgerFencedError:
-        raise _retriable_error(f"{name} was opened concurrently; retry the deletion") from None
+        raise ServiceNotReadyError(f"{name} was opened concurrently; retry the deletion") from None
 
 
 async def _change_record(
@@ -170,11 +159,9 @@ async def _change_record(
         record = replace(record, is_being_deleted=is_being_deleted)
         await broker.store.set(partitions_path(topic), record.encode(), version)
     except NoNodeError:
-        raise no_partitioned_topic_error(topic) from None
+        raise TopicNotFoundError(f"partitioned topic {topic} does not exist") from None
     except BadVersionError:
-        raise _retriable_error(f"{topic} was changed concurrently; repeat the request") from None
+        raise ServiceNotReadyError(
+            f"{topic} was changed concurrently; repeat the request"
+        ) from None
     return record
-
-
-def _retriable_error(why: str) -> BrokerError:
-    return BrokerError(ServerError.ServiceNotReady, why)

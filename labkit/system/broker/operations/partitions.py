@@ -13,9 +13,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError, no_partitioned_topic_error
+from labkit.system.broker.errors import (
+    BrokerError,
+    NotAllowedError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
 from labkit.system.broker.namespaces import topics_of
-from labkit.system.broker.policies import namespace_policies
+from labkit.system.broker.policies import check_namespace_exists
 from labkit.system.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -47,14 +52,14 @@ _SYSTEM_CURSORS = (CURSOR_NAME, "__compaction")
 """Cursors that the broker itself creates on each partition."""
 
 
-class PartitionCountError(BrokerError): ...
+class PartitionCountError(NotAllowedError): ...
 
 
 async def create_topic(broker: BrokerService, topic: str) -> None:
     """Create a topic or partition that this broker serves. Raises `BrokerError` if it exists."""
     for path in (managed_ledger_path(topic), partitions_path(topic)):
         if await broker.store.exists(path):
-            raise BrokerError(ServerError.NotAllowedError, f"topic {topic} already exists")
+            raise NotAllowedError(f"topic {topic} already exists")
     if partition_of(topic) >= 0:
         await broker.create(topic)
     await broker.topic(topic)
@@ -62,31 +67,26 @@ async def create_topic(broker: BrokerService, topic: str) -> None:
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     _check_count(broker, topic, partitions)
-    await namespace_policies(broker.store, namespace_of(topic))
+    await check_namespace_exists(broker.store, namespace_of(topic))
     if await broker.store.exists(managed_ledger_path(topic)):
-        raise BrokerError(
-            ServerError.NotAllowedError, f"{topic} already exists and is not partitioned"
-        )
+        raise NotAllowedError(f"{topic} already exists and is not partitioned")
     try:
         await broker.store.create(partitions_path(topic), PartitionedTopic(partitions).encode())
     except NodeExistsError:
-        raise BrokerError(
-            ServerError.NotAllowedError, f"partitioned topic {topic} already exists"
-        ) from None
+        raise NotAllowedError(f"partitioned topic {topic} already exists") from None
 
 
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """Increase the number of partitions. Clients notice this within a minute.
 
-    Raises `BrokerError` if the number would not increase, or if a topic with the name of one of the
-    new partitions already exists.
+    Raises `BrokerError` if the number is not larger, or if a new partition exists as a topic.
     """
     _check_count(broker, topic, partitions)
     store = broker.store
     try:
         record, version = await read_partitioned_topic(store, topic)
     except NoNodeError:
-        raise no_partitioned_topic_error(topic) from None
+        raise TopicNotFoundError(f"partitioned topic {topic} does not exist") from None
     await _check_may_grow(store, topic, record, partitions)
     growing = replace(record, growing_to=max(partitions, record.growing_to))
     version = await _store(store, topic, growing, version)
@@ -105,14 +105,12 @@ async def _check_may_grow(
     store: MetadataStore, topic: str, record: PartitionedTopic, partitions: int
 ) -> None:
     if record.is_being_deleted:
-        raise BrokerError(ServerError.ServiceNotReady, f"{topic} is being deleted")
+        raise ServiceNotReadyError(f"{topic} is being deleted")
     if partitions <= record.count:
-        raise BrokerError(
-            ServerError.NotAllowedError,
-            f"{topic} has {record.count} partitions; the number can only be increased",
+        raise NotAllowedError(
+            f"{topic} has {record.count} partitions; the number can only be increased"
         )
-    # An interrupted increase may already have created partitions below `max_count`; these are not
-    # conflicts.
+    # Partitions below `max_count` are no conflict: an interrupted increase has created them.
     new = {partition_name(topic, each) for each in range(record.max_count, partitions)}
     if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(
@@ -146,9 +144,7 @@ async def _store(store: MetadataStore, topic: str, record: PartitionedTopic, ver
     try:
         return await store.set(partitions_path(topic), record.encode(), version)
     except (BadVersionError, NoNodeError):
-        raise BrokerError(
-            ServerError.NotAllowedError, f"{topic} was changed concurrently; repeat the request"
-        ) from None
+        raise NotAllowedError(f"{topic} was changed concurrently; repeat the request") from None
 
 
 def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
@@ -160,7 +156,6 @@ def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
     maximum = broker.config.max_partitions
     if not 1 <= partitions <= maximum:
         raise PartitionCountError(
-            ServerError.NotAllowedError,
             f"the number of partitions must be between 1 and {maximum}"
             f" (maxNumPartitionsPerPartitionedTopic), got {partitions}",
         )

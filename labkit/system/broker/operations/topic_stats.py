@@ -29,10 +29,7 @@ NO_TIME = -1
 
 
 async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
-    """Return a topic's statistics.
-
-    If `with_earliest_time` is set, the first entry of each backlog is read to get its publish time.
-    """
+    """With `with_earliest_time`, read the first entry of each backlog for its publish time."""
     ledger = topic.ledger
     times = {}
     if with_earliest_time:
@@ -93,7 +90,7 @@ def _subscription_stats(
         "msgBacklog": cursor.unacknowledged_count,
         "backlogSize": size_after(ledger.ledgers, cursor.mark_delete),
         "earliestMsgPublishTimeInBacklog": earliest_time_ms,
-        "isDurable": subscription.durable,
+        "isDurable": subscription.is_durable,
         "isReplicated": False,
         "allowOutOfOrderDelivery": kind is not None and not kind.keeps_order,
         "nonContiguousDeletedMessagesRanges": len(cursor.state.ranges),
@@ -146,7 +143,6 @@ def size_after(ledgers: Iterable[LedgerInfo], position: Position) -> int:
 # Partitioned topics
 
 _TIMES = ("earliestMsgPublishTimeInBacklog", "earliestMsgPublishTimeInBacklogs")
-_AVERAGE = "averageMsgSize"
 
 
 def sum_partition_stats(parts: Iterable[Stats]) -> Stats:
@@ -172,7 +168,7 @@ def _add(total: Stats, part: Stats) -> None:
         else:
             total[name] = before + value
     if total.get("msgRateIn"):
-        total[_AVERAGE] = total["msgThroughputIn"] / total["msgRateIn"]
+        total["averageMsgSize"] = total["msgThroughputIn"] / total["msgRateIn"]
 
 
 # The managed ledger

@@ -6,7 +6,7 @@
     backpressure      stops reading from a client that has too many pending requests
     authentication    identities and their expiry
     authorization     the permissions of roles
-    refusals          responses to unsupported commands
+    unsupported       responses to unsupported commands
 
 This package does not depend on topics. Read `connection_state` and `connection` first.
 """

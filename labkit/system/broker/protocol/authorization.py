@@ -16,11 +16,7 @@ In Pulsar: `broker/authorization/PulsarAuthorizationProvider.java`,
 from collections.abc import Collection
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import (
-    admin_roles_of,
-    read_namespace_policies,
-    stored_policies,
-)
+from labkit.system.broker.policies import admin_roles_of, read_namespace_policies, stored_policies
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.names import namespace_of, without_partition
@@ -31,10 +27,7 @@ ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
 
 
 class Authorization:
-    """Every check raises `BrokerError` if permission is denied,
-    `BKMetadataSerializationException` if the stored permissions cannot be decoded, and
-    `MetadataUnavailableError`.
-    """
+    """Every check raises `BrokerError` if permission is denied."""
 
     def __init__(self, store: MetadataStore, super_user_roles: Collection[str]) -> None:
         self._store = store
@@ -43,11 +36,7 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """Check that the role may perform one of the actions and, if a subscription is given, use
-        it.
-
-        `topic` is a full topic name.
-        """
+        """Check that the role may perform one of the actions, and use the subscription, if any."""
         namespace = namespace_of(topic)
         if await self._is_admin(role, namespace.partition("/")[0]):
             return
@@ -80,7 +69,7 @@ class Authorization:
         if role in self._super_user_roles:
             return True
         tenant_policies, _ = await stored_policies(self._store, tenant)
-        return role in admin_roles_of(tenant, tenant_policies)
+        return role in admin_roles_of(tenant, tenant_policies or {})
 
 
 def _denied_error(role: str, what: str, subscription: str = "") -> BrokerError:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, Protocol
 
 from labkit import __version__
-from labkit.system.broker.errors import BrokerError, code_of
+from labkit.system.broker.errors import BrokerError, NotAllowedError, code_of
 from labkit.system.broker.protocol.authentication import ANONYMOUS, REFRESH, Identity
 from labkit.system.broker.protocol.backpressure import Backpressure
 from labkit.system.broker.protocol.connection_state import (
@@ -48,9 +48,7 @@ _VERSION = f"labkit {__version__}"
 _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
 """Without this flag, the Java client never notices new partitions."""
 _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
-"""The maximum number of message bytes sent in one turn of the event loop, equal to the size of one
-read.
-"""
+"""The maximum number of message bytes sent per event loop turn, equal to the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
 """Handling this many frames takes a few milliseconds, during which other clients wait. With a lower
 limit, the batches sent to bookies would be smaller.
@@ -84,9 +82,8 @@ MAX_PER_CONNECTION = 10_000
 
 
 def too_many_error(existing: Sized, what: str) -> BrokerError:
-    return BrokerError(
-        ServerError.NotAllowedError,
-        f"this connection has {len(existing)} {what} (maximum: {MAX_PER_CONNECTION}); close some",
+    return NotAllowedError(
+        f"this connection has {len(existing)} {what} (maximum: {MAX_PER_CONNECTION}); close some"
     )
 
 
@@ -138,7 +135,7 @@ class ClientConnection:
     # Receiving
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
-        if self._state not in (ConnectionState.AWAITS_CONNECT, ConnectionState.REFUSED):
+        if self._state not in (ConnectionState.AWAITS_CONNECT, ConnectionState.REJECTED):
             self._mark_heard()
         # If a turn is already scheduled, it will also handle these frames.
         is_first = not self._unhandled_frames
@@ -188,9 +185,7 @@ class ClientConnection:
         self.backpressure.add_requests(1)
 
     def stop_counting_request(self) -> None:
-        """Exclude the current task's request from the limit, because it is waiting for another
-        client.
-        """
+        """Exclude the current task's request from the limit: it waits for another client."""
         task = asyncio.current_task()
         if task in self._tasks:
             self._uncounted.add(task)
@@ -250,7 +245,7 @@ class ClientConnection:
             self._state = ConnectionState.CONNECTED
         except BrokerError as error:
             self._authentication_error = error
-            self._state = ConnectionState.REFUSED
+            self._state = ConnectionState.REJECTED
         connected = CommandConnected(
             server_version=_VERSION,
             protocol_version=min(request.protocol_version, PROTOCOL_VERSION),
@@ -283,8 +278,8 @@ class ClientConnection:
 
     def _refresh_identity(self, command: BaseCommand, _: bytes) -> None:
         """Accept a new token if it has the same role; otherwise, close the connection."""
-        answer = command.authResponse.response
-        identity = self._host.identify(answer.auth_method_name, answer.auth_data)
+        response = command.authResponse.response
+        identity = self._host.identify(response.auth_method_name, response.auth_data)
         if identity.role == self.role:
             self._identity, self._state = identity, ConnectionState.CONNECTED
         else:
@@ -298,9 +293,7 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command, together with all others sent in this turn, unless the connection is
-        closed.
-        """
+        """Send a command with all others of this turn, unless the connection is closed."""
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
@@ -366,17 +359,14 @@ class ClientConnection:
         This is called periodically. A client is silent if nothing has been received from it since
         the last call, unless the broker has paused reading from it.
         """
-        if self._liveness is Liveness.HEARD or self._we_stopped_reading:
+        has_paused_reading = self.backpressure.is_paused and self.wire.is_writable
+        if self._liveness is Liveness.HEARD or has_paused_reading:
             self._liveness = Liveness.QUIET
         elif self._liveness is Liveness.QUIET:
             self._liveness = Liveness.PINGED
             self._ping()
         else:
             self.close()
-
-    @property
-    def _we_stopped_reading(self) -> bool:
-        return self.backpressure.is_paused and self.wire.is_writable
 
     def probe(self) -> None:
         """Send a PING, and disconnect the client if it does not respond soon."""

@@ -3,7 +3,7 @@
     AWAITS_CONNECT --CONNECT, authenticated--------> CONNECTED --its token expires--> CHALLENGED
           |                                            ^                                  |
           |                                            +--AUTH_RESPONSE for the same role-+
-          +--CONNECT, not authenticated------------> REFUSED
+          +--CONNECT, not authenticated------------> REJECTED
 
     any state --`close`, or the client is gone-----> CLOSED
 
@@ -12,13 +12,13 @@
     AWAITS_CONNECT   yes      yes   -     -              -                     -
     CONNECTED        -        yes   yes   yes            yes                   yes
     CHALLENGED       -        yes   yes   yes            yes                   yes
-    REFUSED          -        yes   yes   -              yes, returns reason   -
+    REJECTED         -        yes   yes   -              yes, returns reason   -
     CLOSED           -        -     -     -              -                     -
 
 A client that sends a command that its state does not allow is disconnected. There is one exception:
 after CONNECT, a request of an unknown type gets an ERROR response.
 
-REFUSED exists because Pulsar's C++ client mistakes an ERROR in response to CONNECT for a broken
+REJECTED exists because Pulsar's C++ client mistakes an ERROR in response to CONNECT for a broken
 connection, and silently reconnects. Therefore, a client that failed to authenticate gets CONNECTED,
 and learns the reason from the response to its first request (LOOKUP or PARTITIONED_METADATA).
 
@@ -29,7 +29,7 @@ transitions:
     QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
-Anything that the client sends resets the state to HEARD. In AWAITS_CONNECT and REFUSED, however,
+Anything that the client sends resets the state to HEARD. In AWAITS_CONNECT and REJECTED, however,
 only CONNECT does, so a client that never authenticates is disconnected even if it sends PINGs.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
@@ -46,7 +46,7 @@ class ConnectionState(Enum):
     CONNECTED = auto()
     CHALLENGED = auto()
     """The client's token has expired, and the broker has asked for a new one."""
-    REFUSED = auto()
+    REJECTED = auto()
     CLOSED = auto()
 
 
@@ -56,7 +56,7 @@ ALLOWED_COMMANDS: Mapping[ConnectionState, Collection[int]] = {
     ConnectionState.AWAITS_CONNECT: {BaseCommand.CONNECT, BaseCommand.PING},
     ConnectionState.CONNECTED: _ALL_BUT_CONNECT,
     ConnectionState.CHALLENGED: _ALL_BUT_CONNECT,
-    ConnectionState.REFUSED: {
+    ConnectionState.REJECTED: {
         BaseCommand.PING,
         BaseCommand.PONG,
         BaseCommand.LOOKUP,

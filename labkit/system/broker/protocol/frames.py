@@ -22,13 +22,11 @@ from labkit.system.topic.chain.ledger_chain import Position
 _SIZE = struct.Struct(">I")
 _SIZE_BYTES = _SIZE.size
 _FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
-_WITHOUT_TEXT = frozenset(
-    (
-        BaseCommand.SEND,
-        BaseCommand.ACK,
-        BaseCommand.FLOW,
-        BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
-    )
+_WITHOUT_TEXT = (
+    BaseCommand.SEND,
+    BaseCommand.ACK,
+    BaseCommand.FLOW,
+    BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
 )
 """Frequent commands, whose text fields the broker does not read."""
 
@@ -51,9 +49,7 @@ class UnknownCommandError(FrameError):
 
 
 def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
-    """Return a command and the message that follows it. Raises `FrameError` if the frame is
-    invalid.
-    """
+    """Return a command and the message that follows it, or raise `FrameError`."""
     try:
         end = _SIZE_BYTES + _SIZE.unpack_from(body)[0]
         if end > len(body):
@@ -90,9 +86,7 @@ def _unknown_command_error(command: BaseCommand) -> FrameError:
 
 
 def _check_fields(command: BaseCommand) -> None:
-    """Raise `FrameError` if the command has no body, or contains invalid UTF-8 (which protobuf
-    returns as bytes).
-    """
+    """Raise `FrameError` if the command has no body, or contains invalid UTF-8."""
     body = _FIELDS[command.type]
     if not command.HasField(body):
         raise FrameError(f"{BaseCommand.Type.Name(command.type)} has no body")
@@ -106,6 +100,7 @@ def _has_valid_text(message: Message) -> bool:
     for field, value in message.ListFields():
         values = value if field.is_repeated else (value,)
         if field.type == FieldDescriptor.TYPE_STRING:
+            # protobuf returns invalid UTF-8 as bytes.
             if not all(isinstance(each, str) for each in values):
                 return False
         elif field.type == FieldDescriptor.TYPE_MESSAGE and not all(map(_has_valid_text, values)):

@@ -14,7 +14,6 @@ In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from avro.compatibility import (
@@ -124,9 +123,10 @@ class _Checker(ReaderWriterCompatibilityChecker):
         # The library would create this dictionary again for every field.
         written = writer.fields_dict
         if writer.fullname in _names(reader):
-            for alias, name in _field_aliases(reader):
-                if alias in written:
-                    written.setdefault(name, written[alias])
+            for field in reader.fields:
+                for alias in _aliases(field):
+                    if alias in written:
+                        written.setdefault(field.name, written[alias])
         for index, field in enumerate(reader.fields):
             field_location = [*location, "fields", str(index)]
             if (found := written.get(field.name)) is not None:
@@ -137,12 +137,6 @@ class _Checker(ReaderWriterCompatibilityChecker):
                 missing = SchemaIncompatibilityType.reader_field_missing_default_value
                 return incompatible(missing, field.name, field_location)
         return CompatibleResult
-
-
-def _field_aliases(record: RecordSchema) -> Iterator[tuple[str, str]]:
-    for field in record.fields:
-        for alias in _aliases(field):
-            yield alias, field.name
 
 
 def _names(schema: NamedSchema) -> list[str]:

@@ -22,11 +22,7 @@ from google.protobuf.message import DecodeError
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import NamespacePolicies
-from labkit.system.broker.schemas.types import (
-    InvalidDefinitionError,
-    key_value_schemas,
-    type_name,
-)
+from labkit.system.broker.schemas.types import InvalidDefinitionError, key_value_schemas, type_name
 from labkit.system.model.proto.pulsar_pb2 import Schema, ServerError
 
 _AVRO_COMPARED = (Schema.Avro, Schema.Json)
@@ -75,10 +71,7 @@ _LEGACY_STRATEGIES = {
 
 
 def compatibility_strategy(namespace: str, policies: NamespacePolicies) -> Strategy:
-    """Raise `BrokerError` if the strategy is unknown.
-
-    Older versions of Pulsar store the strategy under another key.
-    """
+    """Raise `BrokerError` if the strategy is unknown. Old Pulsar versions use another key."""
     name = policies.schema_strategy
     if name in (None, UNDEFINED):
         name = policies.legacy_schema_strategy
@@ -94,7 +87,12 @@ def compatibility_strategy(namespace: str, policies: NamespacePolicies) -> Strat
     return found
 
 
-class InvalidSchemaDataError(BrokerError):
+class IncompatibleSchemaError(BrokerError):
+    def __init__(self, message: str) -> None:
+        super().__init__(ServerError.IncompatibleSchema, message)
+
+
+class InvalidSchemaDataError(IncompatibleSchemaError):
     """A schema's definition does not match its type."""
 
 
@@ -104,8 +102,7 @@ def check_definition(schema: Schema) -> None:
         _check_definition(schema)
     except InvalidDefinitionError as error:
         raise InvalidSchemaDataError(
-            ServerError.IncompatibleSchema,
-            f"invalid definition of a schema of type {type_name(schema)}: {error}",
+            f"invalid definition of a schema of type {type_name(schema)}: {error}"
         ) from None
 
 
@@ -175,10 +172,7 @@ def _record_incompatibility(old: bytes, new: bytes, strategy: Strategy) -> str:
 
 
 def is_same_definition(one: Schema, other: Schema) -> bool:
-    """Return whether two schemas are equal.
-
-    Records count as equal even if they differ in whitespace, comments or aliases.
-    """
+    """Return whether schemas are equal, for records regardless of space, comments and aliases."""
     if one.type != other.type or one.schema_data == other.schema_data:
         return one.type == other.type
     if one.type not in RECORDS:

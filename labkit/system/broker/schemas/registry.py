@@ -17,9 +17,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import BrokerError, NotAllowedError, TopicNotFoundError
 from labkit.system.broker.policies import NamespacePolicies, read_namespace_policies
 from labkit.system.broker.schemas.checks import (
+    IncompatibleSchemaError,
     Strategy,
     check_definition,
     compatibility_strategy,
@@ -35,7 +36,7 @@ from labkit.system.broker.schemas.storage import (
     definition_hash,
 )
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.model.proto.pulsar_pb2 import Schema, ServerError
+from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import encode_name, full_name, namespace_of, without_partition
 
@@ -70,8 +71,7 @@ class NumberedSchema:
 class Schemas:
     """The schemas of all topics, keyed by the full name of a topic or partition.
 
-    Every method raises `BrokerError` if it rejects the request, and may raise the errors of
-    `SchemaStorage` if the schemas cannot be read or stored.
+    Every method raises `BrokerError` to reject a request, and may raise errors of `SchemaStorage`.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -80,17 +80,13 @@ class Schemas:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the schema's version. Add a version if the topic does not have this schema yet.
-
-        Return `NO_VERSION` if the schema's type stands for plain bytes.
-        """
+        """Return the version, a new one if necessary, or `NO_VERSION` for plain bytes."""
         if schema.type in _NO_SCHEMA:
             await self._check_may_omit_schema(topic)
             return NO_VERSION
         if schema.ByteSize() > MAX_SCHEMA_BYTES:
-            raise BrokerError(
-                ServerError.NotAllowedError,
-                f"the schema has {schema.ByteSize()} bytes; the maximum is {MAX_SCHEMA_BYTES}",
+            raise NotAllowedError(
+                f"the schema has {schema.ByteSize()} bytes; the maximum is {MAX_SCHEMA_BYTES}"
             )
         check_definition(schema)
         # Without a lock, producers that register a schema at the same time would each store it.
@@ -114,9 +110,8 @@ class Schemas:
         elif is_idle:
             await self.register(topic, schema)
         elif strategy is not Strategy.ALWAYS_COMPATIBLE:
-            raise BrokerError(
-                ServerError.IncompatibleSchema,
-                f"{topic} is in use and has no schema: its messages are plain bytes",
+            raise IncompatibleSchemaError(
+                f"{topic} is in use and has no schema: its messages are plain bytes"
             )
 
     async def get(self, topic: str, version: bytes | None = None) -> NumberedSchema:
@@ -142,10 +137,9 @@ class Schemas:
             found.append(each)
             size += each.schema.ByteSize()
             if size > _MAX_LIST_BYTES:
-                raise BrokerError(
-                    ServerError.NotAllowedError,
+                raise NotAllowedError(
                     f"the schemas of {topic} have more than {_MAX_LIST_BYTES} bytes in total;"
-                    " request the versions one by one",
+                    " request the versions one by one"
                 )
         return found
 
@@ -189,10 +183,11 @@ class Schemas:
     async def _register(self, topic: str, schema: Schema) -> int:
         located = await self._storage.locate(_schema_id(topic))
         number = await self._find_identical(topic, located, schema)
-        if number is None:
-            number = await self._find_equivalent(topic, located, schema)
         if number is not None:
             return number
+        async for found in self._read_all(topic, located.current):
+            if is_same_definition(found.schema, schema):
+                return found.number
         await self._check_may_add(topic, located, schema)
         stored = StoredSchema(schema, self._client.wall_clock_ms())
         return await self._storage.append(_schema_id(topic), located, stored)
@@ -200,29 +195,28 @@ class Schemas:
     async def _check_may_add(self, topic: str, located: LocatedVersions, schema: Schema) -> None:
         policies = await self._policies(topic)
         if policies.allow_auto_update_schema is False:
-            raise BrokerError(
-                ServerError.IncompatibleSchema,
+            raise IncompatibleSchemaError(
                 f"{topic} does not have the schema {schema.name!r}, and its namespace does not"
-                " allow clients to add schemas (is_allow_auto_update_schema)",
+                " allow clients to add schemas (is_allow_auto_update_schema)"
             )
         strategy = compatibility_strategy(_namespace(topic), policies)
         await self._check_compatibility(topic, located, schema, strategy)
         if (count := len(located.versions)) >= MAX_VERSIONS:
-            raise BrokerError(
-                ServerError.IncompatibleSchema,
+            raise IncompatibleSchemaError(
                 f"{topic} has had {count} schema versions, which is the maximum; delete its schema"
-                " with ?force=true",
+                " with ?force=true"
             )
 
     async def _check_may_omit_schema(self, topic: str) -> None:
-        if (await self._policies(topic)).schema_validation_enforced:
-            located = await self._storage.locate(_schema_id(topic))
-            if located.current:
-                raise BrokerError(
-                    ServerError.IncompatibleSchema,
-                    f"{topic} has a schema, and its namespace requires producers to have one"
-                    " (schema_validation_enforced)",
-                )
+        policies = await self._policies(topic)
+        if (
+            policies.schema_validation_enforced
+            and (await self._storage.locate(_schema_id(topic))).current
+        ):
+            raise IncompatibleSchemaError(
+                f"{topic} has a schema, and its namespace requires producers to have one"
+                " (schema_validation_enforced)"
+            )
 
     async def _policies(self, topic: str) -> NamespacePolicies:
         return await read_namespace_policies(self._client.store, _namespace(topic))
@@ -242,25 +236,15 @@ class Schemas:
                 return found.number
         return None
 
-    async def _find_equivalent(
-        self, topic: str, located: LocatedVersions, schema: Schema
-    ) -> int | None:
-        """Return the number of a version that is equal to the schema by `is_same_definition`."""
-        async for found in self._read_all(topic, located.current):
-            if is_same_definition(found.schema, schema):
-                return found.number
-        return None
-
     async def _check_compatibility(
         self, topic: str, located: LocatedVersions, schema: Schema, strategy: Strategy
     ) -> None:
         wanted = located.current if strategy.is_transitive else located.current[-1:]
         async for old in self._read_all(topic, wanted):
             if problem := incompatibility(old.schema, schema, strategy):
-                raise BrokerError(
-                    ServerError.IncompatibleSchema,
+                raise IncompatibleSchemaError(
                     f"schema {schema.name!r} is incompatible with schema version {old.number} of"
-                    f" {topic} ({strategy.value}): {problem}",
+                    f" {topic} ({strategy.value}): {problem}"
                 )
 
     async def _read_all(
@@ -279,7 +263,7 @@ class Schemas:
 
 
 def _not_found_error(topic: str, what: str) -> BrokerError:
-    return BrokerError(ServerError.TopicNotFound, f"{topic} has no {what}")
+    return TopicNotFoundError(f"{topic} has no {what}")
 
 
 def _namespace(topic: str) -> str:

@@ -18,9 +18,7 @@ In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import Any
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import (
@@ -29,26 +27,15 @@ from labkit.system.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
-from labkit.system.model.errors import (
-    BKNoSuchLedgerExistsOnMetadataServerException,
-    LabkitError,
-)
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
 from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.model.proto.schemas_pb2 import IndexEntry, SchemaEntry, SchemaInfo, SchemaLocator
+from labkit.system.topic.chain.formats import DamagedNodeError, parse_stored
 from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
-from labkit.system.topic.chain.ledgers import (
-    create_ledger,
-    run_to_completion,
-    try_to_delete_ledger,
-)
+from labkit.system.topic.chain.ledgers import create_ledger, run_to_completion, try_to_delete_ledger
 from labkit.system.topic.config import ManagedLedgerConfig
 
 NO_NODE = -1
-
-_Decoded = TypeVar("_Decoded", bound=Message)
-
-
-class DamagedSchemaError(LabkitError): ...
 
 
 class SchemasChangedError(LabkitError):
@@ -108,32 +95,28 @@ class SchemaStorage:
         self._config = config
 
     async def locate(self, schema_id: str) -> LocatedVersions:
-        """Return the topic's versions. Raises `DamagedSchemaError` if they cannot be decoded."""
+        """Return the topic's versions. Raises `DamagedNodeError` if they cannot be decoded."""
         try:
             data, node_version = await self._store.get(_path(schema_id))
         except NoNodeError:
             return LocatedVersions()
-        locator = _decode(SchemaLocator, data, f"the znode {_path(schema_id)}")
+        locator = parse_stored(SchemaLocator, data, f"the znode {_path(schema_id)}")
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Return the schema, or None if its ledger has been deleted. Raises `DamagedSchemaError` if
-        the schema cannot be decoded.
-        """
+        """Return None if the ledger was deleted. Raise `DamagedNodeError` if it is damaged."""
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             return None
         description = f"entry {entry_id} of ledger {ledger_id}, a schema of {schema_id}"
-        entry = _decode(SchemaEntry, (await ledger.read_entry(entry_id)).payload, description)
-        return _stored_schema(_decode(SchemaInfo, entry.schema_data, description))
+        entry = parse_stored(SchemaEntry, (await ledger.read_entry(entry_id)).payload, description)
+        return _stored_schema(parse_stored(SchemaInfo, entry.schema_data, description))
 
     async def append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
-        """Add a version after the versions in `located`. Return its number.
-
-        Raises `SchemasChangedError` if another client has changed the schemas. If the caller is
-        cancelled, the version may still be added.
+        """Add a version after those in `located`, and return its number. If the caller is cancelled
+        then, the version may still be added. Raises `SchemasChangedError`.
         """
         return await run_to_completion(self._append(schema_id, located, stored))
 
@@ -150,8 +133,8 @@ class SchemaStorage:
             except NoNodeError:
                 return  # The topic has no schema, or another client is deleting it.
             break
-        with suppress(DamagedSchemaError):  # If the locator is damaged, its ledgers are unknown.
-            for entry in _decode(SchemaLocator, data, path).index:
+        with suppress(DamagedNodeError):  # If the locator is damaged, its ledgers are unknown.
+            for entry in parse_stored(SchemaLocator, data, path).index:
                 # If this fails, the ledger only wastes space.
                 await try_to_delete_ledger(self._client, entry.position.ledgerId)
 
@@ -159,8 +142,7 @@ class SchemaStorage:
         number, hash_ = located.next_number, b""
         if not stored.is_deletion:
             hash_ = definition_hash(stored.schema)
-        # The first version refers to itself, although its position is not known until it has been
-        # written.
+        # The first version refers to itself, although its position is not known yet.
         before = located.versions or [SchemaVersion(0, NOWHERE, hash_)]
         entry = SchemaEntry(schema_data=_encode(schema_id, stored), index=map(_index_entry, before))
         writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
@@ -230,13 +212,3 @@ def _stored_schema(info: SchemaInfo) -> StoredSchema:
     for pair in info.props:
         schema.properties.add(key=pair.key, value=pair.value)
     return StoredSchema(schema, info.timestamp, info.deleted)
-
-
-def _decode(kind: type[_Decoded], data: bytes, description: str) -> _Decoded:
-    try:
-        stored = kind.FromString(data)
-    except DecodeError as error:
-        raise DamagedSchemaError(f"cannot decode {description}: {error}") from None
-    if not stored.IsInitialized():
-        raise DamagedSchemaError(f"cannot decode {description}: a required field is missing")
-    return stored

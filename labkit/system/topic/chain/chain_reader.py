@@ -39,12 +39,10 @@ class ChainReader:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Return the first entry at or after `start`, if any, and the entries that follow it in the
-        same ledger.
+        """Return the first entry at or after `start`, if any, and those that follow in its ledger.
 
-        Return at most `max_entries` entries with at most `max_bytes` bytes in total, unless the
-        first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, unless
-        the ledger has been trimmed in the meantime.
+        Return at most `max_entries` entries and `max_bytes` bytes, but at least one entry. Raises
+        the exceptions of `LedgerReader.read_entry`, unless the ledger has just been trimmed.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)

@@ -193,9 +193,7 @@ class ChainStore:
     # Rules
 
     async def recover_last_ledger(self, last: LedgerInfo) -> list[LedgerInfo]:
-        """Recover the last ledger, which fences its writer. Return [] if the ledger has been
-        deleted.
-        """
+        """Recover the last ledger, which fences its writer. Return [] if it was deleted."""
         try:
             metadata = (await self.client.open_ledger(last.ledger_id)).metadata
         except BKNoSuchLedgerExistsOnMetadataServerException:

@@ -155,8 +155,7 @@ def _decompress(data: bytes) -> bytes:
         body = stream.decompress(data, _LARGEST_BODY + 1)
     except zlib.error as error:
         raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
-    # A truncated body might be decoded as a shorter chain, whose owner would lose the other
-    # ledgers.
+    # If a truncated body were decoded as a shorter chain, its owner would lose ledgers.
     if not stream.eof or len(body) > _LARGEST_BODY:
         raise DamagedNodeError(
             "a compressed node cannot be read: it is truncated, or its body is larger than"

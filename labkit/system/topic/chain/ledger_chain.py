@@ -58,12 +58,9 @@ class LedgerChain:
         """The chain's ledgers. For the open ledger, the entry and byte counts are current."""
         if not self.open_entry_count:
             return self.stored_ledgers
-        last = self.stored_ledgers[-1]
-        entries, size_bytes = self.open_entry_count, self.open_size_bytes
-        return (
-            *self.stored_ledgers[:-1],
-            replace(last, entry_count=entries, size_bytes=size_bytes),
-        )
+        *closed, last = self.stored_ledgers
+        entry_count, size_bytes = self.open_entry_count, self.open_size_bytes
+        return (*closed, replace(last, entry_count=entry_count, size_bytes=size_bytes))
 
     @property
     def start(self) -> Position:

@@ -11,10 +11,7 @@ from typing import Any, TypeVar
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.store import MetadataUnavailableError
-from labkit.system.model.errors import (
-    BKNoSuchLedgerExistsOnMetadataServerException,
-    LabkitError,
-)
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
 from labkit.system.topic.config import ManagedLedgerConfig
 
 T = TypeVar("T")
@@ -49,10 +46,7 @@ async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def delete_ledger(client: BookKeeper, ledger_id: int) -> None:
-    """Delete a ledger if it exists.
-
-    Raises `MetadataUnavailableError` if the metadata store did not respond.
-    """
+    """Delete a ledger if it exists. Raises `MetadataUnavailableError`."""
     with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
         await client.delete_ledger(ledger_id)
 

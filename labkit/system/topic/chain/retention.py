@@ -22,25 +22,15 @@ def ledgers_to_delete(
     ago than the retention time, or if the ledgers after it have reached the retention size. The
     last ledger is never deleted.
     """
+    limit_ms, limit_bytes = config.retention_time_ms, config.retention_size_bytes
     left = sum(link.size_bytes for link in links)
     deleted: list[int] = []
     for link in links[:-1]:
         left -= link.size_bytes
         consumed = slowest is None or slowest >= (link.ledger_id, link.entry_count - 1)
-        if (
-            not consumed
-            or not link.closed_at_ms
-            or not _exceeds_retention(link, left, now_ms, config)
-        ):
+        is_old = limit_ms != UNLIMITED and now_ms - link.closed_at_ms > limit_ms
+        is_too_much = limit_bytes != UNLIMITED and left >= limit_bytes
+        if not (consumed and link.closed_at_ms and (is_old or is_too_much)):
             break
         deleted.append(link.ledger_id)
     return deleted
-
-
-def _exceeds_retention(
-    link: LedgerInfo, left: int, now_ms: int, config: ManagedLedgerConfig
-) -> bool:
-    limit_ms, limit_bytes = config.retention_time_ms, config.retention_size_bytes
-    is_old = limit_ms != UNLIMITED and now_ms - link.closed_at_ms > limit_ms
-    is_too_much = limit_bytes != UNLIMITED and left >= limit_bytes
-    return is_old or is_too_much

@@ -124,9 +124,7 @@ class Acknowledged:
         self._uppers[first:last] = [upper]
 
     def _advance(self) -> None:
-        """Advance mark-delete to just before the first unacknowledged entry; drop the ranges it
-        passes.
-        """
+        """Advance mark-delete past acknowledged entries, and drop the ranges that it passes."""
         passed = 0
         while passed < len(self._lowers):
             first_unacknowledged = self._next_position(self.mark_delete)

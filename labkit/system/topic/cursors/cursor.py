@@ -26,11 +26,7 @@ Start = Position | Literal["earliest", "latest"]
 
 
 class ManagedCursor:
-    """The acknowledgements of one subscription.
-
-    A cursor with a store is durable. A cursor without one, such as a reader's, is lost when its
-    owner stops.
-    """
+    """The acknowledgements of one subscription; a reader's cursor has no store."""
 
     def __init__(
         self,
@@ -105,10 +101,8 @@ class ManagedCursor:
         return self._acknowledged.batch_count
 
     def acknowledge(self, positions: Iterable[Position]) -> None:
-        """Acknowledge these entries. Trimmed ones are ignored.
-
-        Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of the entries is
-        after the last confirmed one.
+        """Acknowledge these entries, ignoring trimmed ones. Raise `BKIncorrectParameterException`,
+        and acknowledge nothing, if one of them is after the last confirmed entry.
         """
         positions = list(positions)
         for position in positions:
@@ -120,10 +114,7 @@ class ManagedCursor:
     def acknowledge_batch(
         self, position: Position, batch_size: int, unacknowledged_bits: int
     ) -> None:
-        """Acknowledge all messages of a batch except those in `unacknowledged_bits`.
-
-        Trimmed and unconfirmed entries are treated as in `acknowledge`.
-        """
+        """Acknowledge all messages of a batch except those in `unacknowledged_bits`."""
         self._check(position)
         if self._is_stored(position):
             self._acknowledged.add_batch(position, batch_size, unacknowledged_bits)
@@ -134,8 +125,7 @@ class ManagedCursor:
     ) -> None:
         """Acknowledge everything up to and including the position.
 
-        `properties` replace the cursor's properties, and are stored with the position. Raises
-        `BKIncorrectParameterException` if the position is after the last confirmed entry.
+        `properties` replace the cursor's properties, and are stored with the position.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -153,11 +143,9 @@ class ManagedCursor:
         await self.flush()
 
     async def flush(self) -> None:
-        """Store all acknowledgements made so far.
+        """Store all acknowledgements made so far. After an error, retry with increasing pauses.
 
-        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the same
-        exceptions as `CursorStore.write`. If `CursorStore.write` fails, the cursor retries with
-        increasing pauses.
+        Raises `BKLedgerClosedException` after `close`, and the exceptions of `CursorStore.write`.
         """
         async with self._lock:
             # Read this before the write, because the write does not store later changes.
@@ -175,8 +163,7 @@ class ManagedCursor:
                 self._on_fenced(error)
                 raise
             except LabkitError as error:
-                # The write may have succeeded, and the written position may be earlier, because of
-                # a seek.
+                # The write may have succeeded, and after a seek, the position may be earlier.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
                 self._store_at = loop.time() + self._pauses.next_pause_s()
                 self._store.report(error)

@@ -24,17 +24,10 @@ from dataclasses import replace
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.store import MAX_NODE_BYTES, MetadataUnavailableError, NodeTooLargeError
-from labkit.system.model.errors import (
-    BKNoSuchLedgerExistsOnMetadataServerException,
-    LabkitError,
-)
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from labkit.system.topic.chain.ledger_chain import NOWHERE
-from labkit.system.topic.chain.ledgers import (
-    create_ledger,
-    run_to_completion,
-    try_to_delete_ledger,
-)
+from labkit.system.topic.chain.ledgers import create_ledger, run_to_completion, try_to_delete_ledger
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.acknowledged import CursorState
 from labkit.system.topic.cursors.formats import (
@@ -56,8 +49,7 @@ MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
 class CursorStore:
     """The sole owner of one cursor's node and ledger. Calls must not overlap.
 
-    Every call may raise `ManagedLedgerFencedError` if another owner has taken over the cursor, and
-    `MetadataUnavailableError`.
+    Every call may raise `ManagedLedgerFencedError` and `MetadataUnavailableError`.
     """
 
     def __init__(
@@ -85,9 +77,7 @@ class CursorStore:
         return await self._node.read()
 
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:
-        """Raise `NodeTooLargeError` if the properties exceed `MAX_CURSOR_PROPERTIES_BYTES`, and
-        `NodeExistsError` if the cursor already exists.
-        """
+        """Raise `NodeTooLargeError` or `NodeExistsError` if the cursor cannot be created."""
         self.cursor_properties = tuple(cursor_properties.items())
         size = len(self._node_without_state(IN_NODE))
         if size > MAX_CURSOR_PROPERTIES_BYTES:
@@ -128,11 +118,10 @@ class CursorStore:
             await run_to_completion(self._begin_ledger(state))
 
     async def write(self, state: CursorState) -> None:
-        """Store the state. Use a new ledger if the current one fails, is full or is too old.
+        """Store the state, in a new ledger if the current one fails, is full or is too old.
 
-        Raises `NodeTooLargeError` and, if a new ledger is used, the same exceptions as
-        `BookKeeper.create_ledger` and `LedgerWriter.add`. After an error, the state may or may not
-        be stored.
+        Raises `NodeTooLargeError`, and the exceptions of `BookKeeper.create_ledger` and
+        `LedgerWriter.add`. After an error, the state may or may not be stored.
         """
         state = self._without_excess(state)
         if self._writer is not None and not self._is_due():

@@ -50,10 +50,7 @@ IN_NODE = -1
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """The content of a cursor's node.
-
-    `ledger_id` may be `IN_NODE`; `cursor_properties` are the properties set by the subscriber.
-    """
+    """`ledger_id` may be `IN_NODE`; the subscriber has set the `cursor_properties`."""
 
     ledger_id: int
     state: CursorState

@@ -115,9 +115,7 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def has_room_for(self, producer: str) -> bool:
-        """Return whether a snapshot has room for this producer's mark and for the marks of all
-        attached producers.
-        """
+        """Return whether this mark and those of all attached producers fit into a snapshot."""
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def producer_attached(self, producer: str) -> None:

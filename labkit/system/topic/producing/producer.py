@@ -4,11 +4,12 @@ In Pulsar: `client/impl/ProducerImpl.java`, `client/impl/BatchMessageContainerIm
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.model.errors import (
     BKIncorrectParameterException,
@@ -24,7 +25,6 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
 )
-from labkit.system.trace.recorder import Recorder
 
 _OVERHEAD = 1024
 """An upper bound for the size of the producer's name, publish time and sequence id."""
@@ -66,34 +66,27 @@ class PartitionProducer:
         partition: int,
         ledger: ManagedLedger,
         batching: Batching | None,
-        recorder: Recorder,
-        wall_clock_ms: Callable[[], int],
+        client: BookKeeper,
     ) -> None:
         self._name = name
         self._partition = partition
         self._ledger = ledger
         self._batching = batching
-        self._recorder = recorder
-        self._wall_clock_ms = wall_clock_ms
+        self._client = client
         self._batch: list[_Batched] = []
         self._batch_bytes = 0
         self._due: asyncio.TimerHandle | None = None
         self._storing: set[asyncio.Task[tuple[int, int]]] = set()
 
     def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Store a message. The future resolves to the message's id once its entry is confirmed.
-
-        The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
-        `BKIncorrectParameterException` if the message is too large for an entry.
-        """
+        """Store a message in this partition, as described in `Producer.send`."""
         stored: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
         if self._batching is None:
-            data = encode_message(message, self._name, self._wall_clock_ms())
+            data = encode_message(message, self._name, self._client.wall_clock_ms())
             _check_size(len(data))
             self._start_storing(data, [stored])
         else:
-            # Encode now, so that an invalid message fails by itself instead of making its whole
-            # batch fail.
+            # Encode now, so that an invalid message fails alone and not with its whole batch.
             part = encode_in_batch(message)
             _check_size(len(part))
             self._add_to_batch(_Batched(message, part, stored), self._batching)
@@ -119,7 +112,7 @@ class PartitionProducer:
             first, parts = self._batch[0].message, [item.part for item in self._batch]
             futures = [item.stored for item in self._batch]
             self._batch, self._batch_bytes = [], 0
-            data = encode_batch(first, parts, self._name, self._wall_clock_ms())
+            data = encode_batch(first, parts, self._name, self._client.wall_clock_ms())
             self._start_storing(data, futures)
 
     async def flush(self) -> None:
@@ -145,7 +138,7 @@ class PartitionProducer:
                 " check that enough bookies are running, then send its messages again; they may"
                 " already be stored"
             ) from None
-        self._recorder.record(
+        self._client.recorder.record(
             "batch.stored", ledger_id, entry_id, size=message_count, topic=self._ledger.name
         )
         return ledger_id, entry_id

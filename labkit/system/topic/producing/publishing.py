@@ -30,10 +30,8 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import PendingEntry
 from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.producing.deduplication import (
-    Deduplication,
-    MessageDupStatus,
-)
+from labkit.system.topic.producing.deduplication import Deduplication, MessageDupStatus
+from labkit.system.trace.events import Fields
 from labkit.system.trace.recorder import Recorder
 
 _NAMES = "/counters/producer-name"
@@ -64,7 +62,6 @@ class Send(PendingEntry):
 
 
 OnReceipts = Callable[[Sequence[Send]], None]
-OnFailure = Callable[[LabkitError], None]
 
 
 class TopicPublisher:
@@ -79,7 +76,7 @@ class TopicPublisher:
         ledger: ManagedLedger,
         deduplication: Deduplication | None,
         recorder: Recorder,
-        on_failed: OnFailure,
+        on_failed: Callable[[LabkitError], None],
     ) -> None:
         self.deduplication = deduplication
         self.accepts_sends = True
@@ -202,16 +199,11 @@ class TopicPublisher:
                     name, highest = send.producer.name, send.highest_sequence_id
                     self.deduplication.record_stored(name, highest, send.position)
         if self._recorder.listening:
-            self._record(sends)
+            for send in sends:
+                fields = Fields(size=send.message_count, topic=self.ledger.name)
+                self._recorder.record("batch.stored", *send.position, **fields)
         for producer in dict.fromkeys(send.producer for send in sends):
             self.schedule_receipts(producer)
-
-    def _record(self, stored: Sequence[Send]) -> None:
-        for send in stored:
-            ledger_id, entry_id = send.position
-            self._recorder.record(
-                "batch.stored", ledger_id, entry_id, size=send.message_count, topic=self.ledger.name
-            )
 
     def schedule_receipts(self, producer: "AttachedProducer") -> None:
         if not self._due:

@@ -61,8 +61,8 @@ class ClientCommands(Commands):
 
     def _told(self, name: str) -> Iterator[str]:
         client = self._clients[name]
-        answers, client.answers = client.answers, []
-        for told, same in groupby(answers, _about):
+        responses, client.responses = client.responses, []
+        for told, same in groupby(responses, _about):
             if told:
                 commands = list(same)
                 receipts = [each.send_receipt for each in commands]

@@ -30,8 +30,6 @@ Every line of commands is followed by what each client has received.
 """
 
 import asyncio
-from collections.abc import Iterator
-from itertools import groupby
 
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import Dispatcher
@@ -44,7 +42,7 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand, ServerError
 from labkit.system.topic.chain.chain_reader import StoredEntry
 from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.trace.recorder import Recorder
-from tests.scripts import Commands, ranges
+from tests.scripts import Commands
 from tests.system.broker.in_memory import Client, MemoryLedger, batch, key_of, message, surroundings
 
 
@@ -79,14 +77,8 @@ class DispatchCommands(Commands):
         await self.run(line)
         # In virtual time, this returns when nothing is left to do but wait.
         await asyncio.sleep(0.001)
-        told = [(name, "; ".join(self._told(name))) for name in self._clients]
+        told = [(name, "; ".join(client.told(_about))) for name, client in self._clients.items()]
         return [*self.output(), *(f"{name}: {each}" for name, each in told if each)]
-
-    def _told(self, name: str) -> Iterator[str]:
-        client = self._clients[name]
-        commands, client.commands = client.commands, []
-        for told, same in groupby(commands, _about):
-            yield told.format(ranges([each.message.message_id.entryId for each in same]))
 
     # The topic
 

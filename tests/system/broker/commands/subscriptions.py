@@ -19,7 +19,6 @@ Every line of commands is followed by the results of requests, and by what the c
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from itertools import groupby
 from typing import Any, cast
 
 from labkit.system.broker.broker_service import BrokerService
@@ -36,11 +35,17 @@ from labkit.system.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.system.topic.cursors.cursor import ManagedCursor
-from tests.scripts import Commands, ranges
+from tests.scripts import Commands
 from tests.system.broker.held import FIELDS
 from tests.system.broker.in_memory import Client, MemoryLedger, message, surroundings
 
 TOPIC = "persistent://public/default/topic"
+
+
+class DurableCursor(ManagedCursor):
+    @property
+    def is_durable(self) -> bool:
+        return True
 
 
 class SubscribedLedger(MemoryLedger):
@@ -63,9 +68,12 @@ class SubscribedLedger(MemoryLedger):
     def when_confirmed(self, action: Callable[[], None]) -> None:
         """Do nothing, because these tests store no entries."""
 
-    async def open_cursor(self, name: str, *_: Any, **__: Any) -> ManagedCursor:
+    async def open_cursor(
+        self, name: str, *_: Any, durable: bool = True, **__: Any
+    ) -> ManagedCursor:
         await self._wait()
-        cursor = self.by_name.setdefault(name, self.cursor())
+        kind = DurableCursor if durable else ManagedCursor
+        cursor = self.by_name.setdefault(name, self.cursor(kind=kind))
         cursor.name = name
         cursor.flush = self._wait  # type: ignore[method-assign]
         return cursor
@@ -161,9 +169,7 @@ class SubscriptionCommands(Commands):
 
     def _told(self, name: str) -> Iterator[str]:
         client = self._clients[name]
-        commands, client.commands = client.commands, []
-        for told, same in groupby(commands, _about):
-            yield told.format(ranges([each.message.message_id.entryId for each in same]))
+        yield from client.told(_about)
         if client.probes > self._probes.get(name, 0):
             yield "probed"
         self._probes[name] = client.probes

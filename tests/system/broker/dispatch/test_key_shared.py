@@ -131,7 +131,7 @@ def test_sticky_ranges_are_their_owners_and_gaps_are_nobodys() -> None:
 
 
 @pytest.mark.parametrize("taken", [[(50, 60)], [(99, 99)], [(0, 65535)], [(90, 120)]])
-def test_sticky_ranges_that_overlap_are_refused(taken: list[tuple[int, int]]) -> None:
+def test_sticky_ranges_that_overlap_are_rejected(taken: list[tuple[int, int]]) -> None:
     ranges = StickyRanges()
     ranges.add(Client().consumer("one", ranges=[(0, 99)]))
     with pytest.raises(BrokerError, match="overlap"):
@@ -139,7 +139,7 @@ def test_sticky_ranges_that_overlap_are_refused(taken: list[tuple[int, int]]) ->
 
 
 @pytest.mark.parametrize("wanted", [[], [(5, 4)], [(-1, 4)], [(0, 65536)]])
-def test_invalid_sticky_ranges_are_refused(wanted: list[tuple[int, int]]) -> None:
+def test_invalid_sticky_ranges_are_rejected(wanted: list[tuple[int, int]]) -> None:
     with pytest.raises(BrokerError, match="hash range"):
         StickyRanges().add(Client().consumer(ranges=wanted))
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from labkit.system.broker.dispatch import multiple
-from labkit.system.broker.dispatch.delayed import DelayedEntries
 from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeySharedSelector
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.system.trace.events import Event
@@ -152,13 +151,15 @@ async def test_delayed_entries_are_kept_back_stop_no_other_and_come_when_they_ar
     await until(lambda: numbers(client) == [10, *range(10)])
 
 
-def test_what_is_due_comes_in_the_order_in_which_it_is_due() -> None:
-    delayed = DelayedEntries()
-    for due_ms, position, group in ((30, (1, 0), 5), (10, (1, 1), 6), (20, (1, 2), 7)):
-        delayed.add(due_ms, position, group)
-    assert delayed.next_due_ms() == 10
-    assert delayed.pop_due(9, 9) == []
-    assert delayed.pop_due(20, 9) == [((1, 1), 6), ((1, 2), 7)]
-    assert delayed.next_due_ms() == 30
-    assert delayed.pop_due(99, 9) == [((1, 0), 5)]
-    assert delayed.next_due_ms() is None
+async def test_delayed_entries_are_delivered_in_the_order_in_which_they_are_due(
+    dispatchers: Dispatchers,
+) -> None:
+    client, now_ms = Client(), 9
+    ledger = MemoryLedger([entry(deliver_at_time=due_ms) for due_ms in (30, 10, 20)])
+    dispatcher = dispatchers.multiple(ledger, now_ms=lambda: now_ms)
+    dispatcher.add(client.consumer())
+    due = ((9, []), (10, [1]), (19, [1]), (20, [1, 2]), (30, [1, 2, 0]))
+    for now_ms, delivered in due:  # noqa: B007 - the dispatcher reads the time
+        dispatcher.wake()
+        await settle()
+        assert numbers(client) == delivered

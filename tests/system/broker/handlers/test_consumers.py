@@ -57,7 +57,7 @@ async def test_a_seek_closes_consumers(client: pulsar.Client, raw: RawClient, to
     assert await delivered(raw, 2) == [(at["ledgerId"], 4), (at["ledgerId"], 5)]
 
 
-async def test_acknowledgements_are_answered_if_that_is_asked_for(
+async def test_acknowledgements_get_responses_if_that_is_asked_for(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
@@ -66,8 +66,8 @@ async def test_acknowledgements_are_answered_if_that_is_asked_for(
     ids = [message.message_id for message in await raw.receive(6)]
     raw.ack(*ids[:2])
     assert not (await raw.ask_ack(ids[2])).HasField("error")
-    answer = await raw.ask_ack(ids[5], kind=CommandAck.Cumulative)
-    assert (answer.error, "cumulative" in answer.message) == (ServerError.NotAllowedError, True)
+    response = await raw.ask_ack(ids[5], kind=CommandAck.Cumulative)
+    assert (response.error, "cumulative" in response.message) == (ServerError.NotAllowedError, True)
     unknown = await raw.ask_ack(ids[5], consumer_id=7)
     assert unknown.error == ServerError.ConsumerNotFound
     raw.tell(KIND.REDELIVER_UNACKNOWLEDGED_MESSAGES, consumer_id=1)
@@ -94,7 +94,7 @@ async def test_what_was_never_stored_cannot_be_acknowledged(
 
 
 @pytest.mark.promise("The last message id includes the batch index and the mark-delete position")
-async def test_the_last_message_is_answered_with_the_mark_delete_position(
+async def test_the_last_message_is_returned_with_the_mark_delete_position(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_batch, client, topic, PAYLOADS)
@@ -103,10 +103,13 @@ async def test_the_last_message_is_answered_with_the_mark_delete_position(
     [message] = await raw.receive(1)
     raw.ack(message.message_id)
     raw.ask(KIND.GET_LAST_MESSAGE_ID, consumer_id=1)
-    answer = await raw.expect(KIND.GET_LAST_MESSAGE_ID_RESPONSE)
+    response = await raw.expect(KIND.GET_LAST_MESSAGE_ID_RESPONSE)
     last = position_of(message.message_id)
-    assert (position_of(answer.last_message_id), answer.last_message_id.batch_index) == (last, 5)
-    assert position_of(answer.consumer_mark_delete_position) == last
+    assert (position_of(response.last_message_id), response.last_message_id.batch_index) == (
+        last,
+        5,
+    )
+    assert position_of(response.consumer_mark_delete_position) == last
 
 
 async def test_a_subscription_may_begin_a_time_ago(
@@ -154,16 +157,16 @@ async def test_topics_of_a_namespace_are_listed_as_they_come(
 ) -> None:
     async def listed() -> list[str]:
         raw.ask(KIND.GET_TOPICS_OF_NAMESPACE, namespace="public/default")
-        answer = await raw.expect(KIND.GET_TOPICS_OF_NAMESPACE_RESPONSE)
-        return [name for name in answer.topics if topic in name]
+        response = await raw.expect(KIND.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+        return [name for name in response.topics if topic in name]
 
     assert await listed() == []
     for name in (f"{topic}-b", f"{topic}-ä/a".replace("/", "%2F")):
         await asyncio.to_thread(client.create_producer, name)
     assert await listed() == [full_name(f"{topic}-b"), full_name(f"{topic}-ä%2Fa")]
     raw.ask(KIND.GET_TOPICS_OF_NAMESPACE, namespace="public/default", mode="NON_PERSISTENT")
-    answer = await raw.expect(KIND.GET_TOPICS_OF_NAMESPACE_RESPONSE)
-    assert list(answer.topics) == []
+    response = await raw.expect(KIND.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+    assert list(response.topics) == []
     raw.ask(KIND.GET_TOPICS_OF_NAMESPACE, namespace="nonsense")
     assert (await raw.expect(KIND.ERROR)).error == ServerError.InvalidTopicName
 
@@ -176,19 +179,19 @@ async def test_a_consumer_of_any_schema_registers_none(
         schema = Schema(name="any", type=kind, schema_data=b"")
         await raw.subscribe(topic, consumer_id, CommandSubscribe.Shared, schema=schema)
     raw.ask(KIND.GET_SCHEMA, topic=full_name(topic))
-    answer = await raw.expect(KIND.GET_SCHEMA_RESPONSE)
-    assert answer.error_code == ServerError.TopicNotFound
+    response = await raw.expect(KIND.GET_SCHEMA_RESPONSE)
+    assert response.error_code == ServerError.TopicNotFound
 
 
-async def test_an_acknowledgement_in_a_transaction_is_refused(
+async def test_an_acknowledgement_in_a_transaction_is_rejected(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS[:1])
     await raw.subscribe(topic)
     [position] = await delivered(raw, 1)
     at = message_id_data(position)
-    refused = await raw.ask_ack(at, txnid_least_bits=1, txnid_most_bits=0)
-    assert refused.error == ServerError.NotAllowedError
+    rejected = await raw.ask_ack(at, txnid_least_bits=1, txnid_most_bits=0)
+    assert rejected.error == ServerError.NotAllowedError
 
 
 async def test_a_consumer_that_must_not_make_its_topic_does_not(
@@ -203,8 +206,8 @@ async def test_a_consumer_that_must_not_make_its_topic_does_not(
     raw.ask(KIND.SUBSCRIBE, consumer_id=1, **asked)
     assert (await raw.expect(KIND.ERROR)).error == ServerError.TopicNotFound
     raw.ask(KIND.PARTITIONED_METADATA, topic=full_name(topic), metadata_auto_creation_enabled=False)
-    answer = await raw.expect(KIND.PARTITIONED_METADATA_RESPONSE)
-    assert answer.error == ServerError.TopicNotFound
+    response = await raw.expect(KIND.PARTITIONED_METADATA_RESPONSE)
+    assert response.error == ServerError.TopicNotFound
     await asyncio.to_thread(done, brokers, "PUT", topic_path(topic))
     raw.ask(KIND.SUBSCRIBE, consumer_id=1, **asked)
     await raw.expect(KIND.SUCCESS)

@@ -63,18 +63,18 @@ async def test_topic_in_use_is_not_deleted_and_goes_on_with_all_that_it_has(brok
 @on_a_broker
 async def test_topic_is_not_opened_while_a_request_deletes_it(broker: Broker) -> None:
     delete = broker.store.delete
-    refusals = []
+    rejections = []
 
     async def asked_meanwhile(path: str, version: int = -1) -> None:
         for request in (broker.topic(PLAIN), delete_topic(broker, PLAIN, force=True)):
             with pytest.raises(BrokerError, match=r"is being deleted|another request") as found:
                 await request
-            refusals.append(found.value)
+            rejections.append(found.value)
         await delete(path, version)
 
     with patch.object(broker.store, "delete", asked_meanwhile):
         await delete_topic(broker, PLAIN, force=True)
-    assert len(refusals) > 4
+    assert len(rejections) > 4
     await check_gone(broker.client, PLAIN)
 
 
@@ -117,7 +117,7 @@ async def test_topic_with_a_damaged_chain_is_deleted_with_force_alone(broker: Br
 
 
 @on_a_broker
-async def test_topic_whose_bookies_do_not_answer_is_deleted(broker: Broker) -> None:
+async def test_topic_whose_bookies_do_not_respond_is_deleted(broker: Broker) -> None:
     await broker.unload(PLAIN)
     with patch.object(broker.client, "open_ledger", side_effect=BKReadException("no response")):
         with pytest.raises(BKReadException):

@@ -101,6 +101,6 @@ async def test_namespaces_tenants_and_brokers_have_their_own(authorization: Auth
         assert await is_granted(check) == of_namespace
         assert await is_granted(authorization.check_admin(role, "tenant")) == of_tenant
     authorization.check_super_user("root")
-    with pytest.raises(BrokerError, match="'admin' is not permitted") as refused:
+    with pytest.raises(BrokerError, match="'admin' is not permitted") as rejected:
         authorization.check_super_user("admin")
-    assert refused.value.code == ServerError.AuthorizationError
+    assert rejected.value.code == ServerError.AuthorizationError

@@ -45,11 +45,11 @@ async def test_client_with_many_requests_is_read_again_after_half(client: FrameC
     client.give(*questions(MAX_REQUESTS - 1))
     assert not client.paused
     await settle()
-    client.answers.clear()
+    client.responses.clear()
     client.give(*questions(MAX_REQUESTS))
     assert client.paused
     await until(lambda: not client.paused)
-    await until(lambda: len(client.answers) == MAX_REQUESTS)
+    await until(lambda: len(client.responses) == MAX_REQUESTS)
 
 
 async def test_one_client_leaves_room_for_another(broker: HeldBroker, client: FrameClient) -> None:
@@ -57,9 +57,9 @@ async def test_one_client_leaves_room_for_another(broker: HeldBroker, client: Fr
     client.give(*[frame(PING)] * 10_000)
     assert client.paused
     other.say(PING)
-    await until(lambda: len(other.answers) > 0)
-    assert len(client.answers) < 5_000
-    await until(lambda: len(client.answers) == 10_000)
+    await until(lambda: len(other.responses) > 0)
+    assert len(client.responses) < 5_000
+    await until(lambda: len(client.responses) == 10_000)
     assert not client.paused
 
 
@@ -69,7 +69,7 @@ async def test_producers_that_wait_for_their_turn_delay_no_other(client: FrameCl
         client.register("", producer_id, producer_access_mode=WaitForExclusive)
     await until(lambda: not client.paused)
     client.ask(BaseCommand.LOOKUP, topic=TOPIC)
-    await client.answer(BaseCommand.LOOKUP_RESPONSE)
+    await client.response(BaseCommand.LOOKUP_RESPONSE)
     assert not client.paused
 
 
@@ -80,9 +80,9 @@ async def test_connection_has_a_bounded_number_of_producers(
     for producer_id in range(1, 4):
         await client.produce(producer_id=producer_id)
     client.register(producer_id=4)
-    refused = await client.answer(BaseCommand.ERROR)
-    assert refused.error == ServerError.NotAllowedError
-    assert "this connection has 3 producers" in refused.message
+    rejected = await client.response(BaseCommand.ERROR)
+    assert rejected.error == ServerError.NotAllowedError
+    assert "this connection has 3 producers" in rejected.message
 
 
 async def test_subscribing_in_vain_leaves_nothing_behind(
@@ -93,7 +93,7 @@ async def test_subscribing_in_vain_leaves_nothing_behind(
     for consumer_id in range(10):
         kind = CommandSubscribe.Shared
         client.ask(BaseCommand.SUBSCRIBE, subType=kind, consumer_id=consumer_id, **elsewhere)
-        assert (await client.answer(BaseCommand.ERROR)).error == ServerError.ServiceNotReady
+        assert (await client.response(BaseCommand.ERROR)).error == ServerError.ServiceNotReady
 
 
 async def test_consumer_names_a_bounded_number_of_ranges(client: FrameClient) -> None:
@@ -106,5 +106,5 @@ async def test_consumer_names_a_bounded_number_of_ranges(client: FrameClient) ->
         consumer_id=1,
         keySharedMeta=ranges,
     )
-    refused = await client.answer(BaseCommand.ERROR)
-    assert (refused.request_id, refused.error) == (request_id, ServerError.ConsumerAssignError)
+    rejected = await client.response(BaseCommand.ERROR)
+    assert (rejected.request_id, rejected.error) == (request_id, ServerError.ConsumerAssignError)

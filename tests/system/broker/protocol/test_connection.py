@@ -32,7 +32,7 @@ async def test_broker_speaks_the_older_of_two_protocol_versions(broker: HeldBrok
     for offered, spoken in ((12, 12), (99, 20)):
         client = FrameClient(broker)
         client.say(BaseCommand.CONNECT, client_version="t", protocol_version=offered)
-        connected = await client.answer(BaseCommand.CONNECTED)
+        connected = await client.response(BaseCommand.CONNECTED)
         assert connected.protocol_version == spoken
         assert connected.server_version.startswith("labkit")
         assert connected.max_message_size == broker.config.max_message_size
@@ -46,25 +46,25 @@ async def test_invalid_bytes_end_the_connection(client: FrameClient, body: bytes
     assert client.closed
 
 
-async def test_client_that_is_refused_learns_why_and_gets_nothing_else() -> None:
-    def refuse(method: str, data: bytes) -> Identity:
+async def test_client_that_is_rejected_learns_why_and_gets_nothing_else() -> None:
+    def reject(method: str, data: bytes) -> Identity:
         raise BrokerError(ServerError.AuthenticationError, f"{method} {data.decode()} is nobody")
 
-    broker = held_broker(authenticate=refuse)
+    broker = held_broker(authenticate=reject)
     client = FrameClient(broker)
     client.say(BaseCommand.CONNECT, client_version="t", auth_method_name="token", auth_data=b"abc")
-    await client.answer(BaseCommand.CONNECTED)
+    await client.response(BaseCommand.CONNECTED)
     client.ask(BaseCommand.PARTITIONED_METADATA, topic=TOPIC)
-    answers = [await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)]
+    responses = [await client.response(BaseCommand.PARTITIONED_METADATA_RESPONSE)]
     client.ask(BaseCommand.LOOKUP, topic=TOPIC, authoritative=True)
-    answers.append(await client.answer(BaseCommand.LOOKUP_RESPONSE))
-    for answer in answers:
-        assert answer.error == ServerError.AuthenticationError
-        assert answer.message == "token abc is nobody"
+    responses.append(await client.response(BaseCommand.LOOKUP_RESPONSE))
+    for response in responses:
+        assert response.error == ServerError.AuthenticationError
+        assert response.message == "token abc is nobody"
     assert broker.ownership.owned == []
     client.register("mine")
     assert client.closed
-    assert not client.answers
+    assert not client.responses
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -105,9 +105,9 @@ async def test_damaged_message_closes_its_producer_alone(
     await other.produce("second")
     damaged = message(0)[:-1] + b"y"
     client.give(sending(0, damaged), sending(1))
-    refused = await client.answer(BaseCommand.SEND_ERROR)
-    assert (refused.sequence_id, refused.error) == (0, ServerError.ChecksumError)
-    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    rejected = await client.response(BaseCommand.SEND_ERROR)
+    assert (rejected.sequence_id, rejected.error) == (0, ServerError.ChecksumError)
+    await client.response(BaseCommand.CLOSE_PRODUCER)
     other.send_messages(range(1))
     await until(lambda: broker.ledger().entries == [message(0)])
     await client.produce("first")
@@ -125,9 +125,9 @@ async def test_message_whose_metadata_cannot_be_decoded_closes_its_producer_alon
     rest = struct.pack(">I", len(metadata)) + metadata
     undecodable = struct.pack(">HI", 0x0E01, crc32c.value(rest)) + rest
     client.give(frame(BaseCommand.SEND, undecodable, producer_id=1, sequence_id=0, **fields))
-    refused = await client.answer(BaseCommand.SEND_ERROR)
-    assert (refused.sequence_id, refused.error) == (0, ServerError.ChecksumError)
-    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    rejected = await client.response(BaseCommand.SEND_ERROR)
+    assert (rejected.sequence_id, rejected.error) == (0, ServerError.ChecksumError)
+    await client.response(BaseCommand.CLOSE_PRODUCER)
     assert not client.closed
     await client.produce("first")
     client.send_messages(range(1))
@@ -151,7 +151,7 @@ async def test_every_unload_waits_for_its_end(broker: HeldBroker, client: FrameC
     await settle()
     ledger.store(2)
     await asyncio.gather(*tasks[1:])
-    receipts = [command.send_receipt for command in client.answers if command.type == RECEIPT]
+    receipts = [command.send_receipt for command in client.responses if command.type == RECEIPT]
     assert [receipt.sequence_id for receipt in receipts] == [0, 1]
     assert ledger.is_closed
     assert (broker.topics, broker.ownership.owned) == ([], [])

@@ -19,12 +19,12 @@ COMMANDS: dict[BaseCommand.Type, dict[str, Any]] = {
     BaseCommand.FLOW: {"consumer_id": 1, "messagePermits": 1},
 }
 AWAITS_CONNECT, CONNECTED = ConnectionState.AWAITS_CONNECT, ConnectionState.CONNECTED
-CHALLENGED, REFUSED = ConnectionState.CHALLENGED, ConnectionState.REFUSED
+CHALLENGED, REJECTED = ConnectionState.CHALLENGED, ConnectionState.REJECTED
 ENDED_BY = {
     AWAITS_CONNECT: {BaseCommand.PONG, BaseCommand.AUTH_RESPONSE, BaseCommand.FLOW},
     CONNECTED: {BaseCommand.CONNECT},
     CHALLENGED: {BaseCommand.CONNECT},
-    REFUSED: {BaseCommand.CONNECT, BaseCommand.AUTH_RESPONSE, BaseCommand.FLOW},
+    REJECTED: {BaseCommand.CONNECT, BaseCommand.AUTH_RESPONSE, BaseCommand.FLOW},
 }
 
 
@@ -38,14 +38,14 @@ async def client_in(state: ConnectionState) -> FrameClient:
     broker = held_broker(authenticate=identify)
     client = FrameClient(broker)
     if state is not AWAITS_CONNECT:
-        token = b"mallory" if state is REFUSED else b"alice"
+        token = b"mallory" if state is REJECTED else b"alice"
         flags = {"supports_auth_refresh": True}
         client.say(BaseCommand.CONNECT, **{**CONNECT, "auth_data": token, "feature_flags": flags})
-        await client.answer(BaseCommand.CONNECTED)
+        await client.response(BaseCommand.CONNECTED)
     if state is CHALLENGED:
         [connection] = broker.connections
         connection.check_credentials(100)
-        await client.answer(BaseCommand.AUTH_CHALLENGE)
+        await client.response(BaseCommand.AUTH_CHALLENGE)
     return client
 
 

@@ -39,7 +39,7 @@ def test_a_frame_comes_back_as_it_was(message: bytes) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_bytes_that_are_not_a_frame_are_refused_by_name(data: bytes) -> None:
+def test_bytes_that_are_not_a_frame_are_rejected_by_name(data: bytes) -> None:
     try:
         command, rest = decode_frame(data)
     except FrameError:
@@ -48,17 +48,17 @@ def test_bytes_that_are_not_a_frame_are_refused_by_name(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 100, 2**32 - 1])
-def test_a_command_that_is_not_there_is_refused(size: int) -> None:
+def test_a_command_that_is_not_there_is_rejected(size: int) -> None:
     with pytest.raises(FrameError):
         decode_frame(struct.pack(">I", size))
 
 
-def test_a_command_without_its_fields_is_refused() -> None:
+def test_a_command_without_its_fields_is_rejected() -> None:
     with pytest.raises(FrameError, match="SEND has no body"):
         decode_frame(encode_frame(BaseCommand(type=BaseCommand.SEND)))
 
 
-def test_invalid_text_is_refused() -> None:
+def test_invalid_text_is_rejected() -> None:
     lookup = CommandLookupTopic(topic="topic", request_id=1)
     listed = CommandProducer(topic="t", producer_id=1, request_id=2)
     listed.metadata.add(key="colour", value="blue")

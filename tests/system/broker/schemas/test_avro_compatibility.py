@@ -145,19 +145,19 @@ def nested(depth: int, inner: object) -> bytes:
 
 
 @pytest.mark.parametrize("depth", [101, 1000, 20_000])
-def test_a_definition_that_is_nested_too_deeply_is_refused(depth: int) -> None:
+def test_a_definition_that_is_nested_too_deeply_is_rejected(depth: int) -> None:
     definition = b'{"type":"array","items":' * depth + b'"int"' + b"}" * depth
     with pytest.raises(InvalidDefinitionError, match=r"nested|bytes; the maximum is"):
         parse_definition(definition)
 
 
-def test_a_definition_that_is_too_large_is_refused_and_the_largest_takes_a_moment() -> None:
+def test_a_definition_that_is_too_large_is_rejected_and_the_largest_takes_a_moment() -> None:
     with pytest.raises(InvalidDefinitionError, match="the maximum is 131072"):
         parse_definition(b" " * MAX_DEFINITION_BYTES + b'"int"')
     mistake = {"type": "nope", "doc": "x" * (MAX_DEFINITION_BYTES - 3000)}
-    with processor_time(20.0), pytest.raises(InvalidDefinitionError) as refused:
+    with processor_time(20.0), pytest.raises(InvalidDefinitionError) as rejected:
         parse_definition(nested(99, mistake))
-    assert len(str(refused.value)) <= 200
+    assert len(str(rejected.value)) <= 200
 
 
 def test_a_comparison_ends_after_a_bounded_number_of_steps() -> None:

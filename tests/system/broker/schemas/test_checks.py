@@ -93,9 +93,9 @@ def test_definitions_that_fit_their_type(fits: Schema) -> None:
     ],
 )
 def test_definitions_that_do_not_fit_their_type(misfit: Schema, reason: str) -> None:
-    with pytest.raises(InvalidSchemaDataError) as refused:
+    with pytest.raises(InvalidSchemaDataError) as rejected:
         check_definition(misfit)
-    assert reason in str(refused.value)
+    assert reason in str(rejected.value)
 
 
 @pytest.mark.parametrize(

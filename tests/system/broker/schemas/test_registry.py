@@ -89,12 +89,12 @@ async def test_garbage_is_not_registered(client: PlayedClient, schemas: Schemas)
     assert client.ledgers == {}
 
 
-async def test_another_type_is_refused(schemas: Schemas) -> None:
+async def test_another_type_is_rejected(schemas: Schemas) -> None:
     await schemas.register(TOPIC, record("a"))
     for other in (STRING, record("a", kind=Schema.Avro)):
-        with pytest.raises(BrokerError, match="expected type JSON") as refused:
+        with pytest.raises(BrokerError, match="expected type JSON") as rejected:
             await schemas.register(TOPIC, other)
-        assert refused.value.code == ServerError.IncompatibleSchema
+        assert rejected.value.code == ServerError.IncompatibleSchema
 
 
 async def test_partitions_and_short_names_mean_the_topic(schemas: Schemas) -> None:
@@ -138,11 +138,11 @@ async def test_versions_are_deleted_with_the_topic(client: PlayedClient, schemas
 # Bounds
 
 
-async def test_a_schema_that_is_too_large_is_refused(schemas: Schemas) -> None:
+async def test_a_schema_that_is_too_large_is_rejected(schemas: Schemas) -> None:
     large = Schema(name="s", type=Schema.External, schema_data=bytes(MAX_SCHEMA_BYTES))
-    with pytest.raises(BrokerError, match="the maximum is 524288") as refused:
+    with pytest.raises(BrokerError, match="the maximum is 524288") as rejected:
         await schemas.register(TOPIC, large)
-    assert refused.value.code == ServerError.NotAllowedError
+    assert rejected.value.code == ServerError.NotAllowedError
     large.schema_data = bytes(MAX_SCHEMA_BYTES // 2)
     await schemas.register(TOPIC, large)
 
@@ -170,11 +170,11 @@ async def test_a_list_of_all_versions_is_bounded(
 
 
 @pytest.mark.parametrize("version", [b"", bytes(7) + b"\1", b"\xff" * 8, bytes(9), b"\1" * 100_000])
-async def test_a_missing_version_is_refused_in_few_words(schemas: Schemas, version: bytes) -> None:
+async def test_a_missing_version_is_rejected_in_few_words(schemas: Schemas, version: bytes) -> None:
     await schemas.register(TOPIC, STRING)
-    with pytest.raises(BrokerError, match="has no schema version") as refused:
+    with pytest.raises(BrokerError, match="has no schema version") as rejected:
         await schemas.get(TOPIC, version)
-    assert len(str(refused.value)) < 200
+    assert len(str(rejected.value)) < 200
 
 
 async def test_a_version_of_an_old_client_has_64_bytes(schemas: Schemas) -> None:
@@ -186,9 +186,9 @@ async def test_a_version_of_an_old_client_has_64_bytes(schemas: Schemas) -> None
 
 
 async def test_a_consumer_registers_a_schema_only_on_an_idle_topic(schemas: Schemas) -> None:
-    with pytest.raises(BrokerError, match="in use and has no schema") as refused:
+    with pytest.raises(BrokerError, match="in use and has no schema") as rejected:
         await schemas.check_consumer(TOPIC, record("a"), is_idle=False)
-    assert refused.value.code == ServerError.IncompatibleSchema
+    assert rejected.value.code == ServerError.IncompatibleSchema
     await schemas.check_consumer(TOPIC, record("a"), is_idle=True)
     await schemas.check_consumer(TOPIC, record("a", optional="b"), is_idle=True)
     assert (await schemas.get(TOPIC)).number == 0

@@ -6,7 +6,6 @@ import hashlib
 import pytest
 
 from labkit.system.broker.schemas.storage import (
-    DamagedSchemaError,
     LocatedVersions,
     SchemasChangedError,
     SchemaStorage,
@@ -16,6 +15,7 @@ from labkit.system.metadata.store import MetadataUnavailableError, NodeTooLargeE
 from labkit.system.model.errors import BKNotEnoughBookiesException, BKWriteException
 from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.model.proto.schemas_pb2 import SchemaEntry, SchemaInfo, SchemaLocator
+from labkit.system.topic.chain.formats import DamagedNodeError
 from labkit.system.topic.config import ManagedLedgerConfig
 from tests.system.topic.clients import NOW_MS, PlayedClient
 
@@ -185,7 +185,7 @@ async def test_deletion_with_the_topic_begins_with_the_node(here: Stored) -> Non
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\x12\x00", b"\x0a\x02\x08\x05"])
 async def test_a_damaged_node_is_an_error_until_it_is_deleted(here: Stored, data: bytes) -> None:
     await here.client.store.create(NODE, data)
-    with pytest.raises(DamagedSchemaError, match=f"cannot decode the znode {NODE}: "):
+    with pytest.raises(DamagedNodeError, match=f"the znode {NODE} cannot be read: "):
         await here.append(text())
     await here.storage.delete(ID)
     assert await here.append(text()) == 0
@@ -196,7 +196,8 @@ async def test_a_damaged_entry_is_an_error(here: Stored, data: bytes) -> None:
     await here.append(text())
     here.client.ledgers[1].entries = [data]
     [version] = (await here.storage.locate(ID)).versions
-    with pytest.raises(DamagedSchemaError, match="decode entry 0 of ledger 1, a schema of t/n/x: "):
+    reason = "entry 0 of ledger 1, a schema of t/n/x cannot be read: "
+    with pytest.raises(DamagedNodeError, match=reason):
         await here.storage.read(ID, version)
 
 

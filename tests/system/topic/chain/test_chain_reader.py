@@ -26,7 +26,7 @@ class PlayedReader:
     async def read_batch(self, first: int, count: int, max_bytes: int) -> list[SimpleNamespace]:
         self._context.asked.append((self._ledger_id, first, count, max_bytes))
         self._context.confirmed.append(self.last_add_confirmed)
-        self._context.before_answer()
+        self._context.before_response()
         if first >= self._count:
             raise BKNoSuchEntryException("no such entry")
         last = min(first + count, self._count)
@@ -46,7 +46,7 @@ class Played:
         self.asked: list[tuple[int, int, int, int]] = []
         self.confirmed: list[int] = []
         self.looked_up: Counter[int] = Counter()
-        self.before_answer = lambda: None
+        self.before_response = lambda: None
         client = cast(BookKeeper, self)
         self.reader = ChainReader(self.chain, client, cache_size_bytes)
 
@@ -182,10 +182,10 @@ async def test_read_of_a_ledger_that_is_trimmed_meanwhile_goes_on_behind_it() ->
 
     def trim() -> None:
         played.chain.replace(played.chain.stored_ledgers[1:])
-        played.before_answer = lambda: None
+        played.before_response = lambda: None
         raise BKReadException("no bookie has the entry")
 
-    played.before_answer = trim
+    played.before_response = trim
     assert await played.read((0, 0)) == places(1, 0, 1, 2)
 
 
@@ -195,6 +195,6 @@ async def test_read_that_fails_says_why_while_the_ledger_is_there() -> None:
     def fail() -> None:
         raise BKReadException("no bookie answers")
 
-    played.before_answer = fail
+    played.before_response = fail
     with pytest.raises(BKReadException, match="no bookie answers"):
         await played.read((0, 0))

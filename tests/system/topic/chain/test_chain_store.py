@@ -177,7 +177,7 @@ async def test_overtaken_owner_takes_its_new_ledger_away_if_it_can(deletes: bool
     assert await owned.stored() == [link(1, 3), LedgerInfo(50)]
 
 
-async def test_ledger_that_the_chain_may_name_after_a_lost_answer_stays() -> None:
+async def test_ledger_that_the_chain_may_name_after_a_lost_response_stays() -> None:
     owned = Owned()
     owned.client.failing.fail("node create", DOWN, times=2)
     with pytest.raises(MetadataUnavailableError):

@@ -79,7 +79,7 @@ def test_compressed_node_of_which_a_part_is_missing_is_not_a_shorter_chain() -> 
             decode_chain(wrapped("ZLIB", whole[:size]))
 
 
-def test_compressed_node_is_read_up_to_sixteen_megabytes_and_refused_above() -> None:
+def test_compressed_node_is_read_up_to_sixteen_megabytes_and_rejected_above() -> None:
     largest = 16 * 1024**2
     assert decompress_node(wrapped("ZLIB", zlib.compress(bytes(largest)))) == bytes(largest)
     for size in (largest + 1, largest + 2, 2 * largest):

@@ -58,7 +58,7 @@ async def loses(store: LossyStore, lost: str, owner: GuardedNode, data: bytes) -
 
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_whose_answer_was_lost_goes_on_or_deletes_the_node(
+async def test_owner_whose_response_was_lost_goes_on_or_deletes_the_node(
     store: LossyStore, begun: bool, lost: str
 ) -> None:
     for deletes in (False, True):
@@ -120,7 +120,7 @@ async def test_node_below_another_is_created_only_by_the_owner_of_both(store: Lo
 
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_whose_answer_was_lost_is_fenced_if_another_wrote_since(
+async def test_owner_whose_response_was_lost_is_fenced_if_another_wrote_since(
     store: LossyStore, lost: str, deletes: bool
 ) -> None:
     owner, other = node(store), node(store)
@@ -144,7 +144,7 @@ async def test_owner_is_fenced_when_the_node_was_taken_away(store: LossyStore) -
         await owner.write(b"1")
 
 
-async def test_deletion_whose_answer_was_lost_may_be_repeated(store: LossyStore) -> None:
+async def test_deletion_whose_response_was_lost_may_be_repeated(store: LossyStore) -> None:
     owner = node(store)
     await owner.read()
     await owner.write(b"0")
@@ -245,7 +245,7 @@ async def test_owner_that_writes_its_content_again_notices_another_owner(store: 
 
 @pytest.mark.parametrize("before", [b"0", b"closed"])
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_whose_answer_was_lost_is_fenced_if_the_next_owner_wrote_the_same_bytes(
+async def test_owner_whose_response_was_lost_is_fenced_if_the_next_owner_wrote_the_same_bytes(
     store: LossyStore, lost: str, before: bytes
 ) -> None:
     """The next owner of a closed or terminated chain stores the same bytes when it takes over."""

@@ -7,7 +7,7 @@
     chunk p 5 0 3       send chunk 0 of 3 of message 5
     detach p, drop p
     store 2             let the ledger store that many entries, or all
-    abandon, refuse     let the ledger fail with all entries, or reject entries from now on
+    abandon, reject     let the ledger fail with all entries, or reject entries from now on
     full, room          let the ledger make appends wait, or accept them
     fail lost           end the publisher for this reason
     reopen              let another owner open the topic
@@ -119,7 +119,7 @@ class PublishingCommands(Commands):
     async def abandon(self) -> None:
         self._ledger.abandon(FENCED)
 
-    async def refuse(self) -> None:
+    async def reject(self) -> None:
         self._ledger.error = FENCED
 
     async def full(self) -> None:

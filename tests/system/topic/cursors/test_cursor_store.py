@@ -164,7 +164,7 @@ async def test_without_bookies_for_a_new_ledger_the_write_says_so() -> None:
     assert kept.node == CursorNode(IN_NODE, at(0))
 
 
-async def test_ledger_that_the_node_may_name_after_a_lost_answer_goes_with_another() -> None:
+async def test_ledger_that_the_node_may_name_after_a_lost_response_goes_with_another() -> None:
     kept = await Kept().begun()
     kept.client.failing.fail("add", FAILED)
     kept.client.failing.fail("node set", DOWN, times=2)
@@ -422,7 +422,7 @@ async def test_snapshot_too_large_for_the_node_is_in_the_ledger_alone() -> None:
     assert await Kept(kept.client).store.take_over() == CursorState(NOWHERE)
 
 
-async def test_properties_that_leave_no_room_in_the_node_are_refused_at_the_creation() -> None:
+async def test_properties_that_leave_no_room_in_the_node_are_rejected_at_the_creation() -> None:
     kept = Kept()
     with pytest.raises(NodeTooLargeError, match=r"cursor s of public/default.* at most 524288"):
         await kept.create(at(0), {"filter": "x" * MAX_CURSOR_PROPERTIES_BYTES})

@@ -70,7 +70,7 @@ async def test_cursor_that_is_not_durable_has_neither_node_nor_properties() -> N
     assert (owner.client.calls, owner.ends) == ([], {})
 
 
-async def test_cursor_whose_creation_was_answered_too_late_is_found_as_it_was_made() -> None:
+async def test_cursor_whose_creation_got_a_late_response_is_found_as_it_was_made() -> None:
     owner = Owner()
     owner.client.failing.fail("node create", DOWN)
     with pytest.raises(MetadataUnavailableError):

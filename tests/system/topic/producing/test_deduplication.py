@@ -202,7 +202,7 @@ async def test_marks_of_producers_with_long_names_fit_into_an_entry() -> None:
 
 
 @in_virtual_time
-async def test_producer_whose_mark_would_not_fit_is_refused_while_the_others_are_there() -> None:
+async def test_producer_whose_mark_would_not_fit_is_rejected_while_the_others_are_there() -> None:
     marks = await opened(PlayedLedger())
     names = [f"{number}{'x' * 2000}" for number in range(3000)]
     count = 0

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.model.errors import (
     BKIncorrectParameterException,
@@ -64,14 +66,14 @@ class Sending:
         self.rows: list[Event] = []
         recorder = Recorder("p", lambda: 0)
         recorder.listen(self.rows.extend)
+        client = SimpleNamespace(recorder=recorder, wall_clock_ms=lambda: NOW_MS)
         parts = [
             PartitionProducer(
                 "me",
                 number if partitions > 1 else -1,
                 cast(ManagedLedger, ledger),
                 batching,
-                recorder,
-                lambda: NOW_MS,
+                cast(BookKeeper, client),
             )
             for number, ledger in enumerate(self.ledgers)
         ]
@@ -278,7 +280,7 @@ async def test_message_may_have_the_largest_size_but_no_more(batching: Batching 
 
 
 @in_virtual_time
-async def test_message_that_was_refused_has_no_number() -> None:
+async def test_message_that_was_rejected_has_no_number() -> None:
     sending = Sending()
     sent = sending.send(b"0")
     with pytest.raises(BKIncorrectParameterException):

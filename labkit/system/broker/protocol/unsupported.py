@@ -5,9 +5,13 @@ Producers and consumers on the same connection are not affected.
 In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
 """
 
-from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.errors import NotAllowedError
 from labkit.system.broker.protocol.connection import ClientConnection, ServerHandlers
-from labkit.system.model.proto.pulsar_pb2 import BaseCommand, ServerError
+from labkit.system.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandConsumerStatsResponse,
+    ServerError,
+)
 
 NO_TRANSACTIONS = "transactions are not supported; disable them in the client"
 NO_REPLICATION = "geo-replication is not supported"
@@ -17,7 +21,7 @@ _COORDINATOR_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 def check_no_transactions(topic: str) -> None:
     """Raise `BrokerError` for the topic that clients look up to find a transaction coordinator."""
     if topic.startswith(_COORDINATOR_TOPIC):
-        raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
+        raise NotAllowedError(NO_TRANSACTIONS)
 
 
 def final_send_error(code: ServerError, client_version: str) -> ServerError:
@@ -30,13 +34,12 @@ def final_send_error(code: ServerError, client_version: str) -> ServerError:
 
 
 def _reject_transactions(*_: object) -> None:
-    raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
+    raise NotAllowedError(NO_TRANSACTIONS)
 
 
 def _reject_watches(*_: object) -> None:
-    raise BrokerError(
-        ServerError.NotAllowedError,
-        "topic-list watches are not supported; poll the list, as pattern consumers do every minute",
+    raise NotAllowedError(
+        "topic-list watches are not supported; poll the list, as pattern consumers do every minute"
     )
 
 
@@ -44,15 +47,16 @@ def _reject_statistics(
     broker: object, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
     """Send a response of the type that the C++ client waits for. It ignores all other responses."""
-    answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
-    response = answer.consumerStatsResponse
-    response.request_id = command.consumerStats.request_id
-    response.error_code = ServerError.NotAllowedError
-    response.error_message = "consumer statistics are not supported"
-    connection.send(answer)
+    response = CommandConsumerStatsResponse(
+        request_id=command.consumerStats.request_id,
+        error_code=ServerError.NotAllowedError,
+        error_message="consumer statistics are not supported",
+    )
+    kind = BaseCommand.CONSUMER_STATS_RESPONSE
+    connection.send(BaseCommand(type=kind, consumerStatsResponse=response))
 
 
-REFUSALS: ServerHandlers = {
+UNSUPPORTED_HANDLERS: ServerHandlers = {
     BaseCommand.NEW_TXN: _reject_transactions,
     BaseCommand.ADD_PARTITION_TO_TXN: _reject_transactions,
     BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _reject_transactions,

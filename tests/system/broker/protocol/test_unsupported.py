@@ -39,27 +39,29 @@ def replicated_message(clusters: list[str]) -> bytes:
 
 @pytest.mark.promise("An unsupported request is answered, and the connection stays open")
 @pytest.mark.parametrize("field", NOT_SERVED, ids=lambda field: field.name)
-async def test_a_request_that_is_not_served_is_answered_and_the_rest_goes_on(
+async def test_a_request_that_is_not_served_gets_a_response_and_the_rest_goes_on(
     client: FrameClient, field: FieldDescriptor
 ) -> None:
     await client.produce()
     kind: Any = field.number
     client.say(kind, request_id=77)
     if field.number == BaseCommand.CONSUMER_STATS:
-        answer = await client.answer(BaseCommand.CONSUMER_STATS_RESPONSE)
-        code, text = answer.error_code, answer.error_message
+        response = await client.response(BaseCommand.CONSUMER_STATS_RESPONSE)
+        code, text = response.error_code, response.error_message
     else:
-        answer = await client.answer(BaseCommand.ERROR)
-        code, text = answer.error, answer.message
-    assert (answer.request_id, code) == (77, ServerError.NotAllowedError)
+        response = await client.response(BaseCommand.ERROR)
+        code, text = response.error, response.message
+    assert (response.request_id, code) == (77, ServerError.NotAllowedError)
     assert "not supported" in text
     await client.produce(producer_id=2)
 
 
-async def test_a_later_pulsars_request_is_answered(broker: HeldBroker, client: FrameClient) -> None:
+async def test_a_later_pulsars_request_gets_a_response(
+    broker: HeldBroker, client: FrameClient
+) -> None:
     client.give(LATER)
-    refused = await client.answer(BaseCommand.ERROR)
-    assert (refused.request_id, refused.error) == (77, ServerError.UnsupportedVersionError)
+    rejected = await client.response(BaseCommand.ERROR)
+    assert (rejected.request_id, rejected.error) == (77, ServerError.UnsupportedVersionError)
     client.give(b"\0\0\0\x05" + b"\x08\x64" + b"\xa2\x06\x00")
     await client.produce()
     unconnected = FrameClient(broker)
@@ -67,16 +69,16 @@ async def test_a_later_pulsars_request_is_answered(broker: HeldBroker, client: F
     assert unconnected.closed
 
 
-async def test_transactions_are_refused(broker: HeldBroker, client: FrameClient) -> None:
+async def test_transactions_are_rejected(broker: HeldBroker, client: FrameClient) -> None:
     client.ask(METADATA, topic=COORDINATORS)
-    answer = await client.answer(METADATA_RESPONSE)
-    assert answer.error == ServerError.NotAllowedError
-    assert "transactions are not supported" in answer.message
+    response = await client.response(METADATA_RESPONSE)
+    assert response.error == ServerError.NotAllowedError
+    assert "transactions are not supported" in response.message
     await client.produce()
     of_transaction = {"txnid_least_bits": 1, "txnid_most_bits": 0}
     client.give(frame(BaseCommand.SEND, message(5), producer_id=1, sequence_id=5, **of_transaction))
-    refused = await client.answer(BaseCommand.SEND_ERROR)
-    assert (refused.sequence_id, refused.error) == (5, ServerError.NotAllowedError)
+    rejected = await client.response(BaseCommand.SEND_ERROR)
+    assert (rejected.sequence_id, rejected.error) == (5, ServerError.NotAllowedError)
     assert broker.ledger().entries == []
 
 
@@ -93,22 +95,22 @@ async def test_transactions_are_refused(broker: HeldBroker, client: FrameClient)
         ("non-persistent://a/b/c", ServerError.NotAllowedError),
     ],
 )
-async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
+async def test_a_name_that_cannot_be_stored_is_rejected_in_a_short_response(
     broker: HeldBroker, client: FrameClient, topic: str, code: ServerError
 ) -> None:
     lines: list[str] = []
     broker.log = lines.append
     client.ask(METADATA, topic=topic)
-    found = await client.answer(METADATA_RESPONSE)
+    found = await client.response(METADATA_RESPONSE)
     client.ask(LOOKUP, topic=topic)
-    where = await client.answer(BaseCommand.LOOKUP_RESPONSE)
+    where = await client.response(BaseCommand.LOOKUP_RESPONSE)
     client.ask(BaseCommand.PRODUCER, topic=topic, producer_id=1)
-    refused = await client.answer(BaseCommand.ERROR)
+    rejected = await client.response(BaseCommand.ERROR)
     client.ask(BaseCommand.GET_SCHEMA, topic=topic)
-    schema = await client.answer(BaseCommand.GET_SCHEMA_RESPONSE)
-    codes = [found.error, where.error, refused.error, schema.error_code]
+    schema = await client.response(BaseCommand.GET_SCHEMA_RESPONSE)
+    codes = [found.error, where.error, rejected.error, schema.error_code]
     assert codes == [code, code, code, ServerError.InvalidTopicName]
-    texts = found.message, where.message, refused.message, schema.error_message
+    texts = found.message, where.message, rejected.message, schema.error_message
     assert max(map(len, texts)) <= 1000
     assert [line.partition(": ")[0] for line in lines] == ["rejected a request from 'test'"] * 4
 
@@ -129,32 +131,32 @@ NAMESPACES = ("../..", "public/..", "public", "a/b/c", "t/n" * 1000)
         *((BaseCommand.GET_TOPICS_OF_NAMESPACE, {"namespace": name}) for name in NAMESPACES),
     ],
 )
-async def test_a_request_with_an_invalid_name_is_refused(
+async def test_a_request_with_an_invalid_name_is_rejected(
     client: FrameClient, kind: "BaseCommand.Type", fields: dict[str, Any]
 ) -> None:
     if kind == BaseCommand.SUBSCRIBE:
         fields = {**SUBSCRIBING, **fields}
     request_id = client.ask(kind, **fields)
-    refused = await client.answer(BaseCommand.ERROR)
-    assert (refused.request_id, refused.error) == (request_id, ServerError.InvalidTopicName)
+    rejected = await client.response(BaseCommand.ERROR)
+    assert (rejected.request_id, rejected.error) == (request_id, ServerError.InvalidTopicName)
 
 
-async def test_a_replicated_subscription_is_refused(client: FrameClient) -> None:
+async def test_a_replicated_subscription_is_rejected(client: FrameClient) -> None:
     client.ask(BaseCommand.SUBSCRIBE, **SUBSCRIBING, replicate_subscription_state=True)
-    refused = await client.answer(BaseCommand.ERROR)
-    assert refused.error == ServerError.NotAllowedError
-    assert "replicateSubscriptionState" in refused.message
+    rejected = await client.response(BaseCommand.ERROR)
+    assert rejected.error == ServerError.NotAllowedError
+    assert "replicateSubscriptionState" in rejected.message
 
 
 async def test_a_listener_that_no_broker_has_is_named(client: FrameClient) -> None:
     client.ask(LOOKUP, topic=TOPIC, advertised_listener_name="outside")
-    answer = await client.answer(BaseCommand.LOOKUP_RESPONSE)
-    assert answer.error == ServerError.NotAllowedError
-    assert "'outside'" in answer.message
+    response = await client.response(BaseCommand.LOOKUP_RESPONSE)
+    assert response.error == ServerError.NotAllowedError
+    assert "'outside'" in response.message
 
 
 @pytest.mark.parametrize("clusters", [["far"], ["standalone", "far"]])
-async def test_a_message_for_other_clusters_is_refused_after_the_receipts_of_the_earlier_ones(
+async def test_a_message_for_other_clusters_is_rejected_after_the_receipts_of_the_earlier_ones(
     broker: HeldBroker, client: FrameClient, clusters: list[str]
 ) -> None:
     await broker.start()
@@ -162,11 +164,11 @@ async def test_a_message_for_other_clusters_is_refused_after_the_receipts_of_the
     client.give(sending(0), sending(1, replicated_message(clusters)), sending(2))
     await until(lambda: len(broker.ledger().entries) == 1)
     broker.ledger().store(1)
-    assert (await client.answer(BaseCommand.SEND_RECEIPT)).sequence_id == 0
-    refusal = await client.answer(BaseCommand.SEND_ERROR)
-    assert (refusal.sequence_id, refusal.error) == (1, ServerError.NotAllowedError)
-    assert "replicationClusters contains far" in refusal.message
-    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    assert (await client.response(BaseCommand.SEND_RECEIPT)).sequence_id == 0
+    rejection = await client.response(BaseCommand.SEND_ERROR)
+    assert (rejection.sequence_id, rejection.error) == (1, ServerError.NotAllowedError)
+    assert "replicationClusters contains far" in rejection.message
+    await client.response(BaseCommand.CLOSE_PRODUCER)
     assert len(broker.ledger().entries) == 1
 
 
@@ -176,9 +178,9 @@ async def test_cluster_names_must_be_utf8(broker: HeldBroker, client: FrameClien
     rest = replicated_message(["?"])[6:].replace(b"\x01?", b"\x01\xff")
     data = (0x0E01).to_bytes(2, "big") + crc32c.value(rest).to_bytes(4, "big") + rest
     client.give(sending(0, data))
-    refusal = await client.answer(BaseCommand.SEND_ERROR)
-    assert (refusal.sequence_id, refusal.error) == (0, ServerError.NotAllowedError)
-    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    rejection = await client.response(BaseCommand.SEND_ERROR)
+    assert (rejection.sequence_id, rejection.error) == (0, ServerError.NotAllowedError)
+    await client.response(BaseCommand.CLOSE_PRODUCER)
     assert not client.closed
 
 
@@ -197,10 +199,10 @@ async def test_a_topic_in_an_unknown_namespace_is_not_found(
     broker: HeldBroker, client: FrameClient, topic: str
 ) -> None:
     client.ask(METADATA, topic=topic, metadata_auto_creation_enabled=True)
-    answer = await client.answer(METADATA_RESPONSE)
-    assert answer.error == ServerError.TopicNotFound
+    response = await client.response(METADATA_RESPONSE)
+    assert response.error == ServerError.TopicNotFound
     client.ask(LOOKUP, topic=topic)
-    answer = await client.answer(BaseCommand.LOOKUP_RESPONSE)
-    assert answer.error == ServerError.TopicNotFound
-    assert "does not exist" in answer.message
+    response = await client.response(BaseCommand.LOOKUP_RESPONSE)
+    assert response.error == ServerError.TopicNotFound
+    assert "does not exist" in response.message
     assert broker.ownership.owned == []
