@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from labkit.system.broker.namespaces import partitioned_topics_of, topics_of
 from labkit.system.broker.ownership import BUNDLE_BOUNDARIES, BUNDLE_RANGES, NamespaceBundle
-from labkit.system.broker.policies import namespace_policies
+from labkit.system.broker.policies import check_namespace_exists, namespace_policies
 from labkit.system.broker.tenants import (
     create_namespace,
     delete_namespace,
@@ -80,12 +80,12 @@ async def _delete(call: Call) -> None:
 
 
 async def _replication(call: Call) -> object:
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     return [call.broker.cluster]
 
 
 async def _set_replication(call: Call) -> None:
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     _check_clusters(call, call.body)
 
 
@@ -93,20 +93,20 @@ async def _set_replication(call: Call) -> None:
 
 
 async def _topics(call: Call) -> object:
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     if call.options.get("mode") == "NON_PERSISTENT":
         return []
     return await topics_of(call.broker.store, call.namespace)
 
 
 async def _partitioned_topics(call: Call) -> object:
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     return await partitioned_topics_of(call.broker.store, call.namespace)
 
 
 async def _no_topics(call: Call) -> object:
     """Return no non-persistent topics, because labkit does not support them."""
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     return []
 
 
@@ -120,13 +120,13 @@ async def _bundles(call: Call) -> object:
 
 async def _unload(call: Call) -> None:
     """Forward an unload request for each bundle to the bundle's owner."""
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     for bundle in BUNDLE_RANGES:
         await forward(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")
 
 
 async def _unload_bundle(call: Call) -> None:
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     if call.names[2] not in BUNDLE_RANGES:
         raise StatusError(
             HTTPStatus.PRECONDITION_FAILED,

@@ -25,6 +25,7 @@ from labkit.system.broker.policies import (
     AuthPolicies,
     NamespacePolicies,
     change_policy,
+    check_namespace_exists,
     namespace_policies,
 )
 from labkit.system.broker.protocol.authorization import ACTIONS
@@ -154,7 +155,7 @@ async def _set(name: str, policy: _Policy, call: Call) -> None:
     if policy.checked is not None:
         value = policy.checked(value)
     elif policy.default is None or value != policy.default:
-        await namespace_policies(call.broker.store, call.namespace)
+        await check_namespace_exists(call.broker.store, call.namespace)
         raise not_supported(f"the namespace policy {name}")
     await change_policy(call.broker.store, call.namespace, policy.key, lambda _: value)
 

@@ -10,7 +10,7 @@ In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUti
 import json
 from typing import Any
 
-from labkit.system.broker.policies import namespace_policies
+from labkit.system.broker.policies import check_namespace_exists
 from labkit.system.broker.schemas.registry import NO_NUMBER, NumberedSchema
 from labkit.system.broker.schemas.types import (
     TYPES,
@@ -27,7 +27,7 @@ _STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 async def _topic(call: Call) -> str:
     """Return the topic in the path. The topic need not exist. Raises `BrokerError`."""
-    await namespace_policies(call.broker.store, call.namespace)
+    await check_namespace_exists(call.broker.store, call.namespace)
     return call.topic
 
 
