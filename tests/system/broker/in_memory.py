@@ -110,14 +110,6 @@ class MemoryLedger(ManagedLedger):
         self.fails = False
         self.before_read: Callable[[], None] = lambda: None
 
-    @property
-    def ledgers(self) -> tuple[LedgerInfo, ...]:
-        return self.chain.ledgers
-
-    @property
-    def last_confirmed(self) -> Position:
-        return self.chain.last_before((99, 0)) or self.chain.start
-
     def append(self, data: bytes) -> Position:  # type: ignore[override]
         last = max(self._ledgers)
         self._ledgers[last].append(data)

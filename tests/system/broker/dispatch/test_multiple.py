@@ -158,8 +158,8 @@ async def test_delayed_entries_are_delivered_in_the_order_in_which_they_are_due(
     ledger = MemoryLedger([entry(deliver_at_time=due_ms) for due_ms in (30, 10, 20)])
     dispatcher = dispatchers.multiple(ledger, now_ms=lambda: now_ms)
     dispatcher.add(client.consumer())
-    due = ((9, []), (10, [1]), (19, [1]), (20, [1, 2]), (30, [1, 2, 0]))
-    for now_ms, delivered in due:  # noqa: B007 - the dispatcher reads the time
+    due = {9: [], 10: [1], 19: [1], 20: [1, 2], 30: [1, 2, 0]}
+    for now_ms, delivered in due.items():  # noqa: B007 - the dispatcher reads the time
         dispatcher.wake()
         await settle()
         assert numbers(client) == delivered
