@@ -2,11 +2,11 @@
 
 import pytest
 
-from labkit.system.broker.policies import TopicPolicies, policies_path, read_topic_policies
+from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.policies import policies_path, read_topic_policies
 from labkit.system.broker.tenants import CLUSTERS, cluster_data
 from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.model.errors import BKMetadataSerializationException
-from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import partitions_path
 from labkit.system.topic.partitions import read_partitioned_topic
 from tests.system.client.memory_store import MemoryStore
@@ -27,9 +27,8 @@ async def test_damaged_policies_and_clusters_are_errors_that_a_broker_survives(d
     store = MemoryStore()
     for path in (policies_path("public/default"), f"{CLUSTERS}/standalone"):
         store.tree.create(path, data, 0, False)
-    defaults = TopicPolicies(False, 0, ManagedLedgerConfig())
     with pytest.raises(BKMetadataSerializationException, match="znode /admin/policies/public/def"):
-        await read_topic_policies(store, "public/default", defaults)
+        await read_topic_policies(store, "public/default", BrokerConfig())
     with pytest.raises(BKMetadataSerializationException, match="znode /admin/clusters/standalone"):
         await cluster_data(store, "standalone")
 
