@@ -131,11 +131,6 @@ async def test_whose_list_of_ledgers_it_is_a_bookie_asks_after_it_has_the_list()
         await manager.ids_in("yours")
 
 
-async def test_new_ledgers_get_ids_that_nothing_else_has() -> None:
-    manager = manager_of_an_empty_cluster()
-    assert [await manager.new_ledger_id() for _ in range(3)] == [0, 1, 2]
-
-
 async def test_ids_are_drawn_where_the_layout_says_once_the_cluster_has_one() -> None:
     created: list[str] = []
 

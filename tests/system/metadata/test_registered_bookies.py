@@ -13,21 +13,6 @@ from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 RPC = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
 
 
-class Counting:
-    """A store that counts the requests for children."""
-
-    def __init__(self, store: MetadataStore) -> None:
-        self._store = store
-        self.count = 0
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
-
-    async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        self.count += 1
-        return await self._store.children(path, on_change)
-
-
 class Interrupted:
     """A store that runs `meanwhile` once, right after a list has been read."""
 
@@ -71,50 +56,6 @@ async def test_without_a_list_of_bookies_none_counts_as_lost(world: MetadataWorl
 
 
 @in_metadata_world()
-async def test_store_is_asked_only_after_a_change(world: MetadataWorld) -> None:
-    store = Counting(await world.session("a"))
-    await register_bookie(store, "b-1", [RPC])  # type: ignore[arg-type]
-    await register_bookie(store, "b-2", [RPC], read_only=True)  # type: ignore[arg-type]
-    nodes = WatchedNodes(store)  # type: ignore[arg-type]
-    for _ in range(5):
-        await registered_bookies(nodes)
-    assert store.count == 2
-    await register_bookie(await world.session("b"), "b-3", [RPC])
-    await nodes.changed(0)
-    assert await registered_bookies(nodes) == RegisteredBookies(("b-1", "b-3"), ("b-2",))
-    assert store.count == 3
-
-
-@in_metadata_world()
-async def test_each_change_is_reported(world: MetadataWorld) -> None:
-    store = await world.session("a")
-    await store.create("/ledgers/available", b"")
-    nodes = WatchedNodes(store)
-    for number in range(3):
-        await registered_bookies(nodes)
-        seen = nodes.change_count
-        bookie = await world.session(f"b-{number}")
-        await register_bookie(bookie, f"b-{number}", [RPC], read_only=number == 1)
-        await nodes.changed(seen)
-    assert (await registered_bookies(nodes)).alive == ("b-0", "b-1", "b-2")
-    seen = nodes.change_count
-    world.crash("b-1")
-    await nodes.changed(seen)
-    assert (await registered_bookies(nodes)).alive == ("b-0", "b-2")
-
-
-@in_metadata_world()
-async def test_without_a_change_no_waiter_is_woken(world: MetadataWorld) -> None:
-    store = await world.session("a")
-    await store.create("/ledgers/available", b"")
-    nodes = WatchedNodes(store)
-    await registered_bookies(nodes)
-    waiting = asyncio.ensure_future(nodes.changed(nodes.change_count))
-    await asyncio.sleep(60)
-    assert not waiting.done()
-
-
-@in_metadata_world()
 async def test_change_that_was_read_with_another_one_is_not_reported_again(
     world: MetadataWorld,
 ) -> None:
@@ -140,20 +81,6 @@ async def test_change_that_was_read_with_another_one_is_not_reported_again(
     waiting = asyncio.ensure_future(nodes.changed(nodes.change_count))
     await asyncio.sleep(60)
     assert not waiting.done()
-
-
-@in_metadata_world()
-async def test_after_a_lost_session_the_bookies_are_asked_for_again(world: MetadataWorld) -> None:
-    nodes = WatchedNodes(await world.session("a"))
-    other = await world.session("b")
-    await other.create("/ledgers/available", b"")
-    await registered_bookies(nodes)
-    world.cut("a")
-    await asyncio.sleep(10)
-    await register_bookie(other, "b-1", [RPC])
-    world.heal()
-    await nodes.changed(0)
-    assert await registered_bookies(nodes) == RegisteredBookies(("b-1",), ())
 
 
 @pytest.mark.promise(

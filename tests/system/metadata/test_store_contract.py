@@ -31,10 +31,14 @@ def rule(function: Rule) -> Rule:
 
 
 @rule
-async def created_node_has_its_data_and_version_0(world: World) -> None:
+async def node_is_created_once_with_its_data_and_missing_parents(world: World) -> None:
     store = await world.session("a")
-    assert await store.create("/made/node", b"\x00\xff") == "/made/node"
-    assert await store.get("/made/node") == (b"\x00\xff", 0)
+    assert await store.create("/made/a/b/node", b"\x00\xff") == "/made/a/b/node"
+    with pytest.raises(NodeExistsError, match="/made/a/b/node"):
+        await store.create("/made/a/b/node", b"second")
+    assert await store.get("/made/a/b/node") == (b"\x00\xff", 0)
+    assert await store.get("/made/a/b") == (b"", 0)
+    assert await store.children("/made/a/b") == ["node"]
 
 
 @rule
@@ -52,14 +56,6 @@ async def node_that_is_too_large_is_refused_and_the_session_goes_on(world: World
 
 
 @rule
-async def create_makes_missing_parents_with_no_data(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/parents/a/b/c", b"leaf")
-    assert await store.get("/parents/a/b") == (b"", 0)
-    assert await store.children("/parents/a/b") == ["c"]
-
-
-@rule
 async def create_makes_parents_although_somebody_removes_them(world: World) -> None:
     one, other = await world.session("a"), await world.session("b")
 
@@ -72,15 +68,6 @@ async def create_makes_parents_although_somebody_removes_them(world: World) -> N
                     await store.delete(parent)
 
     await asyncio.gather(come_and_go(one, "1"), come_and_go(other, "2"))
-
-
-@rule
-async def node_that_exists_is_not_created_again(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/once", b"first")
-    with pytest.raises(NodeExistsError, match="/once"):
-        await store.create("/once", b"second")
-    assert await store.get("/once") == (b"first", 0)
 
 
 @rule
@@ -103,22 +90,14 @@ async def child_is_created_only_below_a_parent_that_has_the_expected_version(wor
 
 
 @rule
-async def set_moves_the_version_by_one(world: World) -> None:
+async def set_needs_the_current_version_and_moves_it_by_one(world: World) -> None:
     store = await world.session("a")
     await store.create("/versions", b"0")
     assert await store.set("/versions", b"1", 0) == 1
+    with pytest.raises(BadVersionError, match="/versions"):
+        await store.set("/versions", b"late", 0)
     assert await store.set("/versions", b"2", 1) == 2
     assert await store.get("/versions") == (b"2", 2)
-
-
-@rule
-async def set_with_an_old_version_changes_nothing(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/cas", b"0")
-    await store.set("/cas", b"mine", 0)
-    with pytest.raises(BadVersionError, match="/cas"):
-        await store.set("/cas", b"late", 0)
-    assert await store.get("/cas") == (b"mine", 1)
 
 
 @rule
@@ -147,35 +126,21 @@ async def node_that_is_missing_is_named(world: World) -> None:
 
 
 @rule
-async def delete_with_an_old_version_removes_nothing(world: World) -> None:
+async def delete_needs_the_current_version_and_no_children(world: World) -> None:
     store = await world.session("a")
-    await store.create("/kept", b"")
-    await store.set("/kept", b"", 0)
-    with pytest.raises(BadVersionError, match="/kept"):
-        await store.delete("/kept", 0)
-    await store.delete("/kept", 1)
-    assert not await store.exists("/kept")
-
-
-@rule
-async def node_with_children_is_not_deleted(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/folder/node", b"")
+    await store.create("/folder/node", b"1")
+    await store.set("/folder/node", b"2", 0)
+    with pytest.raises(BadVersionError, match="/folder/node"):
+        await store.delete("/folder/node", 0)
     with pytest.raises(NotEmptyError, match="/folder"):
         await store.delete("/folder")
+    await store.delete("/folder/node", 1)
+    assert not await store.exists("/folder/node")
+    await store.create("/folder/node", b"3")
+    assert await store.get("/folder/node") == (b"3", 0)
     await store.delete("/folder/node")
     await store.delete("/folder")
     assert not await store.exists("/folder")
-
-
-@rule
-async def deleted_node_can_be_created_anew_with_version_0(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/again", b"1")
-    await store.set("/again", b"2", 0)
-    await store.delete("/again")
-    await store.create("/again", b"3")
-    assert await store.get("/again") == (b"3", 0)
 
 
 @rule
@@ -197,25 +162,16 @@ async def reads_after_a_sync_see_what_another_session_did_before_it(world: World
 
 
 @rule
-async def sequential_nodes_get_growing_numbers_of_ten_digits(world: World) -> None:
+async def sequential_nodes_get_growing_numbers_that_are_not_reused(world: World) -> None:
     one, other = await world.session("a"), await world.session("b")
-    paths = [
-        await session.create("/queue/ID-", b"", ephemeral=True, sequential=True)
-        for session in (one, other, one)
-    ]
+    paths: list[str] = []
+    for session in (one, other, one):
+        paths.append(await session.create("/queue/ID-", b"", ephemeral=True, sequential=True))
+        if session is other:
+            await session.delete(paths[-1])
     assert [path[: -len("0000000000")] for path in paths] == ["/queue/ID-"] * 3
     numbers = [int(path[-10:]) for path in paths]
     assert numbers == sorted(set(numbers))
-
-
-@rule
-async def number_of_a_deleted_sequential_node_does_not_come_again(world: World) -> None:
-    store = await world.session("a")
-    seen: list[str] = []
-    for _ in range(3):
-        seen.append(await store.create("/used/ID-", b"", ephemeral=True, sequential=True))
-        await store.delete(seen[-1])
-    assert seen == sorted(set(seen))
 
 
 @rule
@@ -265,15 +221,16 @@ async def watch_is_told_before_the_new_data_can_be_seen(world: World) -> None:
 
 
 @rule
-async def watch_on_data_is_told_that_the_node_goes(world: World) -> None:
+async def every_watch_is_told_that_the_node_is_deleted(world: World) -> None:
     store = await world.session("a")
     await store.create("/goes", b"")
-    by_get, by_exists = Watch(), Watch()
+    by_get, by_exists, by_children = Watch(), Watch(), Watch()
     await store.get("/goes", by_get)
     assert await store.exists("/goes", by_exists)
+    assert await store.children("/goes", by_children) == []
     await store.delete("/goes")
     assert not await store.exists("/goes")
-    assert (by_get.calls, by_exists.calls) == (1, 1)
+    assert (by_get.calls, by_exists.calls, by_children.calls) == (1, 1, 1)
 
 
 @rule
@@ -286,17 +243,6 @@ async def watch_on_a_missing_node_is_told_that_it_comes(world: World) -> None:
     await other.delete("/comes/node")
     assert not await one.exists("/comes/node")
     assert watch.calls == 1
-
-
-@rule
-async def watch_on_data_is_not_told_of_children(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/above", b"")
-    watch = Watch()
-    await store.get("/above", watch)
-    await store.create("/above/child", b"")
-    await store.delete("/above/child")
-    assert watch.calls == 0
 
 
 @rule
@@ -315,27 +261,20 @@ async def watch_on_children_is_told_of_each_that_comes_or_goes(world: World) -> 
 
 
 @rule
-async def watch_on_children_is_told_that_the_node_itself_goes(world: World) -> None:
-    store = await world.session("a")
-    await store.create("/childless", b"")
-    watch = Watch()
-    assert await store.children("/childless", watch) == []
-    await store.delete("/childless")
-    await watch.told()
-    assert watch.calls == 1
-
-
-@rule
-async def watch_on_children_is_not_told_of_data(world: World) -> None:
+async def watches_on_data_and_on_children_are_separate(world: World) -> None:
     store = await world.session("a")
     await store.create("/steady/child", b"")
-    watch = Watch()
-    await store.children("/steady", watch)
+    on_data, on_children = Watch(), Watch()
+    await store.get("/steady", on_data)
+    await store.create("/steady/other", b"")
+    await store.delete("/steady/other")
+    assert await store.children("/steady", on_children) == ["child"]
+    assert on_data.calls == 0
     await store.set("/steady", b"1", 0)
     await store.set("/steady/child", b"1", 0)
     await store.create("/steady/child/grandchild", b"")
     assert await store.children("/steady") == ["child"]
-    assert watch.calls == 0
+    assert on_children.calls == 0
 
 
 @rule

@@ -131,10 +131,6 @@ def test_metadata_has_bookkeepers_bytes(metadata: LedgerMetadata, expected: byte
     assert decode_ledger_metadata(expected) == metadata
 
 
-def test_closing_drops_the_creation_token() -> None:
-    assert OPEN.closed(0, 5).c_token == 0
-
-
 @given(ledgers())
 def test_metadata_survives_encoding(metadata: LedgerMetadata) -> None:
     assert decode_ledger_metadata(encode_ledger_metadata(metadata)) == metadata
@@ -158,13 +154,6 @@ def test_damaged_metadata_is_refused_or_keeps_the_rules(position: int, byte: int
     check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
     assert all(len(s.ensemble) == metadata.ensemble_size for s in metadata.segments)
     assert metadata.ensemble_at(0) == metadata.segments[0].ensemble
-
-
-@given(st.binary(max_size=60))
-def test_bytes_that_are_not_metadata_are_refused(data: bytes) -> None:
-    for prefix in (b"", b"BookieMetadataFormatVersion\t3\n"):
-        with pytest.raises(BKMetadataSerializationException):
-            decode_ledger_metadata(prefix + data)
 
 
 @pytest.mark.parametrize(

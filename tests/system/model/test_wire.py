@@ -183,13 +183,6 @@ def test_a_batch_is_answered_add_by_add() -> None:
     ]
 
 
-@given(st.binary(max_size=120))
-def test_no_body_makes_the_decoder_raise(body: bytes) -> None:
-    (request,) = decode_requests([body])
-    if isinstance(request, BadRequest):
-        assert decode_responses([encode_bad_request(request)])[0].code == request.code
-
-
 @given(head=st.sampled_from([0x02010000, 0x02020000, 0x02020001]), rest=st.binary(max_size=90))
 def test_a_decoded_request_names_a_possible_entry(head: int, rest: bytes) -> None:
     (request,) = decode_requests([struct.pack(">i", head) + rest])

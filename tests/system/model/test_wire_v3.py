@@ -14,7 +14,7 @@ from labkit.system.model.entry import (
     make_digest,
     make_master_key,
 )
-from labkit.system.model.errors import PROVES_ABSENCE, BKException
+from labkit.system.model.errors import PROVES_ABSENCE
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.model.wire import AUTH_DISABLED, encode_add, encode_read
 from labkit.system.model.wire_v3 import (
@@ -127,26 +127,6 @@ def test_requests_of_version_2_are_not_taken_for_version_3() -> None:
     assert not is_version_3(encode_add(KEY, ENTRY))
     assert not is_version_3(encode_read(7, 0))
     assert not is_version_3(b"")
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_request_or_a_value_error(body: bytes) -> None:
-    try:
-        request = decode_request(body)
-    except ValueError:
-        assert not is_version_3(body)
-        return
-    is_valid(request)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_an_answer_or_a_value_error(body: bytes) -> None:
-    try:
-        response = decode_response(body)
-    except ValueError:
-        return
-    error = error_of(response, "b1")
-    assert error is None or isinstance(error, BKException)
 
 
 @given(request=st.sampled_from(REQUESTS), data=st.data())

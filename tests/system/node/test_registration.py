@@ -17,6 +17,7 @@ from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, 
 from labkit.system.node import registration
 from labkit.system.node.registration import Registration
 from labkit.system.trace.recorder import Recorder
+from tests.virtual_time import in_world
 from tests.worlds.sim.metadata_world import MetadataWorld, run_metadata_world
 
 HERE = [Endpoint(BOOKIE_RPC, "b", 3181)]
@@ -52,39 +53,38 @@ def run(rule: Callable[[Registered], Awaitable[None]]) -> None:
     run_metadata_world(body)
 
 
-def test_a_session_lost_before_any_waiter_is_noticed() -> None:
+registered = in_world(run)
+
+
+@registered
+async def test_a_session_lost_before_any_waiter_is_noticed(bookie: Registered) -> None:
     """Between the first registration and `run`, the bookie starts to accept connections."""
-
-    async def rule(bookie: Registered) -> None:
-        await bookie.registration.register(HERE)
-        bookie.world.zookeeper.expire("b")
-        await asyncio.sleep(1)
-        assert await bookie.writable() == []
-        staying = asyncio.ensure_future(bookie.registration.run())
-        await asyncio.sleep(1)
-        assert await bookie.writable() == ["b"]
-        staying.cancel()
-
-    run(rule)
+    await bookie.registration.register(HERE)
+    bookie.world.zookeeper.expire("b")
+    await asyncio.sleep(1)
+    assert await bookie.writable() == []
+    staying = asyncio.ensure_future(bookie.registration.run())
+    await asyncio.sleep(1)
+    assert await bookie.writable() == ["b"]
+    staying.cancel()
 
 
-def test_a_session_lost_while_the_bookie_registers_is_noticed() -> None:
-    async def rule(bookie: Registered) -> None:
-        registering = asyncio.ensure_future(bookie.registration.register(HERE))
-        await asyncio.sleep(0.0004)  # The bookie's request has arrived, but the response has not.
-        bookie.world.zookeeper.expire("b")
-        await asyncio.wait((registering,))
-        staying = asyncio.ensure_future(bookie.registration.run())
-        await asyncio.sleep(2)
-        assert await bookie.writable() == ["b"]
-        staying.cancel()
-
-    run(rule)
+@registered
+async def test_a_session_lost_while_the_bookie_registers_is_noticed(bookie: Registered) -> None:
+    registering = asyncio.ensure_future(bookie.registration.register(HERE))
+    await asyncio.sleep(0.0004)  # The bookie's request has arrived, but the response has not.
+    bookie.world.zookeeper.expire("b")
+    await asyncio.wait((registering,))
+    staying = asyncio.ensure_future(bookie.registration.run())
+    await asyncio.sleep(2)
+    assert await bookie.writable() == ["b"]
+    staying.cancel()
 
 
 @pytest.mark.parametrize("error", [MetadataUnavailableError, NodeExistsError])
-def test_a_failure_to_register_again_is_followed_by_another_try(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+@registered
+async def test_a_failure_to_register_again_is_followed_by_another_try(
+    bookie: Registered, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The create request of the lost session may be executed late; then the node already exists."""
     failures = iter([error("too early"), error("again")])
@@ -94,64 +94,56 @@ def test_a_failure_to_register_again_is_followed_by_another_try(
             raise failure
         await register_bookie(*args, **options)
 
-    async def rule(bookie: Registered) -> None:
+    await bookie.registration.register(HERE)
+    monkeypatch.setattr(registration, "register_bookie", failing)
+    staying = asyncio.ensure_future(bookie.registration.run())
+    bookie.world.zookeeper.expire("b")
+    await asyncio.sleep(5)
+    assert await bookie.writable() == ["b"]
+    assert not staying.done()
+    staying.cancel()
+
+
+@registered
+async def test_it_says_whether_the_bookie_takes_writes(bookie: Registered) -> None:
+    await bookie.registration.register(HERE)
+    staying = asyncio.ensure_future(bookie.registration.run())
+    bookie.read_only = True
+    bookie.registration.renew()
+    await asyncio.sleep(1)
+    assert await bookie.writable() == []
+    assert await bookie.onlooker.children("/ledgers/available/readonly") == ["b"]
+    staying.cancel()
+
+
+@registered
+async def test_the_first_registration_fails_aloud(bookie: Registered) -> None:
+    bookie.world.cut("b")
+    with pytest.raises(MetadataUnavailableError):
         await bookie.registration.register(HERE)
-        monkeypatch.setattr(registration, "register_bookie", failing)
-        staying = asyncio.ensure_future(bookie.registration.run())
-        bookie.world.zookeeper.expire("b")
-        await asyncio.sleep(5)
-        assert await bookie.writable() == ["b"]
-        assert not staying.done()
-        staying.cancel()
-
-    run(rule)
-
-
-def test_it_says_whether_the_bookie_takes_writes() -> None:
-    async def rule(bookie: Registered) -> None:
-        await bookie.registration.register(HERE)
-        staying = asyncio.ensure_future(bookie.registration.run())
-        bookie.read_only = True
-        bookie.registration.renew()
-        await asyncio.sleep(1)
-        assert await bookie.writable() == []
-        assert await bookie.onlooker.children("/ledgers/available/readonly") == ["b"]
-        staying.cancel()
-
-    run(rule)
-
-
-def test_the_first_registration_fails_aloud() -> None:
-    async def rule(bookie: Registered) -> None:
-        bookie.world.cut("b")
-        with pytest.raises(MetadataUnavailableError):
-            await bookie.registration.register(HERE)
-
-    run(rule)
 
 
 @pytest.mark.parametrize("new_instance_id", ["", "2"])
-def test_a_bookie_registers_with_no_other_cluster_than_its_own(new_instance_id: str) -> None:
+@registered
+async def test_a_bookie_registers_with_no_other_cluster_than_its_own(
+    bookie: Registered, new_instance_id: str
+) -> None:
     """A metadata store that lost its data assigns ledger ids for which the bookie has entries."""
+    await bookie.registration.register(HERE)
+    staying = asyncio.ensure_future(bookie.registration.run())
+    tree = bookie.world.zookeeper.tree
+    tree.delete("/ledgers/INSTANCEID", ANY_VERSION)
+    if new_instance_id:
+        tree.create("/ledgers/INSTANCEID", new_instance_id.encode(), 0, False)
+    bookie.world.zookeeper.expire("b")
+    await asyncio.sleep(5)
+    assert await bookie.writable() == []
+    [warning] = bookie.warnings
+    assert "b is not registered" in warning
 
-    async def rule(bookie: Registered) -> None:
-        await bookie.registration.register(HERE)
-        staying = asyncio.ensure_future(bookie.registration.run())
-        tree = bookie.world.zookeeper.tree
+    if new_instance_id:
         tree.delete("/ledgers/INSTANCEID", ANY_VERSION)
-        if new_instance_id:
-            tree.create("/ledgers/INSTANCEID", new_instance_id.encode(), 0, False)
-        bookie.world.zookeeper.expire("b")
-        await asyncio.sleep(5)
-        assert await bookie.writable() == []
-        [warning] = bookie.warnings
-        assert "b is not registered" in warning
-
-        if new_instance_id:
-            tree.delete("/ledgers/INSTANCEID", ANY_VERSION)
-        tree.create("/ledgers/INSTANCEID", b"1", 0, False)
-        await asyncio.sleep(1)
-        assert await bookie.writable() == ["b"], "the data have been restored"
-        staying.cancel()
-
-    run(rule)
+    tree.create("/ledgers/INSTANCEID", b"1", 0, False)
+    await asyncio.sleep(1)
+    assert await bookie.writable() == ["b"], "the data have been restored"
+    staying.cancel()
