@@ -89,7 +89,7 @@ MISTAKES = (
         "labkit/system/autorecovery/fragment_copy.py",
         "        if not self._unacked[entry_id]:\n            del self._unacked[entry_id]",
         "        if self._unacked.pop(entry_id, None) is not None:\n            pass",
-        "tests/system/autorecovery/test_fragment_copy.py",
+        "tests/system/autorecovery/test_fragment_repair.py",
     ),
     Mistake(
         "a fenced bookie takes copies",

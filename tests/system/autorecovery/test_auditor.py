@@ -36,37 +36,6 @@ def marked(world: World) -> list[tuple[int, str]]:
 
 
 @simulated
-async def test_a_malformed_mark_is_replaced_by_the_auditor(world: World) -> None:
-    first, second = [await world.closed_ledger(3) for _ in range(2)]
-    # Another worker holds the lock, so nobody repairs the ledger and removes its mark.
-    await world.manager.mark(first, ["b1"])
-    await world.store.create(PATHS.lock(first), b"", ephemeral=True)
-    await world.store.set(PATHS.mark(first), b"replica: 7", ANY_VERSION)
-    await start(world)
-    await world.stop_bookie("b2")
-    await asyncio.sleep(1)
-    assert marked(world) == [(first, "b2"), (second, "b2")]
-    mark = await world.manager.find(first)
-    assert mark is not None
-    assert mark.bookies == ("b2",)
-    assert not world.instances["a"].done()
-
-
-@simulated
-@pytest.mark.parametrize("data", [b"5\n", b"soon", b"", pytest.param(b"9" * 400, id="long")])
-async def test_a_malformed_delay_does_not_stop_the_auditor(world: World, data: bytes) -> None:
-    ledger_id = await world.closed_ledger(3)
-    await start(world, lost_bookie_recovery_delay_s=7)
-    await world.store.set(PATHS.lost_bookie_recovery_delay, data, ANY_VERSION)
-    await world.stop_bookie("b2")
-    await asyncio.sleep(30)
-    assert marked(world) == [(ledger_id, "b2")]
-    *_, delay = world.events("auditor.delay")
-    assert delay.seconds == 7
-    assert "must be a number of seconds" in delay.explanation
-
-
-@simulated
 async def test_a_malformed_time_of_a_check_counts_as_never_and_is_replaced(world: World) -> None:
     await world.manager.record_check(PATHS.ledgers_checked)
     await world.store.set(PATHS.ledgers_checked, b"\xff", ANY_VERSION)

@@ -7,15 +7,7 @@ import pytest
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.autorecovery.underreplication import CompatibilityException
-from labkit.system.metadata.store import MetadataUnavailableError
 from tests.system.autorecovery.world import PATHS, World, simulated
-
-
-@simulated
-async def test_an_instance_creates_its_nodes_before_it_votes(world: World) -> None:
-    await world.start_autorecovery("a")
-    names = await world.store.children(PATHS.root)
-    assert {"LAYOUT", "ledgers", "locks", "auditorelection"} <= set(names)
 
 
 @simulated
@@ -25,14 +17,6 @@ async def test_an_instance_rejects_an_unknown_layout_before_it_votes(world: Worl
     with pytest.raises(CompatibilityException, match="NEWER"):
         await world.instances["a"]
     assert not await world.store.exists(PATHS.election)
-
-
-@simulated
-async def test_a_lost_session_ends_the_instance(world: World) -> None:
-    await world.start_autorecovery("a")
-    world.metadata.zookeeper.expire("a")
-    with pytest.raises(MetadataUnavailableError, match="the session of a was lost"):
-        await world.instances["a"]
 
 
 @simulated

@@ -52,6 +52,9 @@ def test_times_of_checks_are_binary() -> None:
         (formats.is_known_layout, b"BASIC"),
         (formats.decode_check_time, b"\x08"),
         (formats.decode_delay, b"soon"),
+        (formats.decode_delay, b"5\n"),
+        (formats.decode_delay, b""),
+        (formats.decode_delay, b"9" * 400),
         (formats.decode_delay, b"-1"),
     ],
 )

@@ -21,13 +21,12 @@ from labkit.system.autorecovery.replicator import (
 from labkit.system.client.reads import BookieReads
 from labkit.system.model.entry import decode_entry
 from labkit.system.model.errors import (
-    BKMetadataVersionException,
     BKNoSuchEntryException,
     BKNotEnoughBookiesException,
     BKWriteException,
     LabkitError,
 )
-from labkit.system.model.wire import Code, Opcode
+from labkit.system.model.wire import BatchReadRequest, Code, Opcode
 from tests.system.client.scripted_bookies import LEDGER, Script
 from tests.until import until
 
@@ -166,13 +165,6 @@ async def test_nothing_is_recorded_if_another_client_has_replaced_the_bookie() -
     assert (metadata.segments[0].ensemble, version) == (("b1", "b2", "b3"), 0)
 
 
-async def test_an_ensemble_cannot_contain_a_bookie_twice() -> None:
-    repair = Repair()
-    await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
-    with pytest.raises(BKMetadataVersionException, match="another client has changed"):
-        await repair.replicator.publish(LEDGER, repair.short(2), {2: "b4"})
-
-
 async def test_a_move_copies_the_entries_and_then_replaces_the_bookie() -> None:
     repair = Repair()
     await repair.replicator.move(repair.ledger, CLOSED, {0: "b5"})
@@ -193,16 +185,6 @@ async def test_an_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> N
     del repair.script.bookies[2].entries[2]
     assert not await repair.replicator.can_read(repair.ledger, short, 2)
     assert await repair.replicator.can_read(repair.ledger, short, 3)
-
-
-async def test_sources_without_missing_copies_are_read_first() -> None:
-    repair = Repair(striped=True)
-    del repair.script.bookies[0].entries[2]
-    short = repair.short(1, 0)
-    await repair.copy(short, {1: "b4"})
-    # b3 has all of its copies, so no other bookie is read.
-    assert (repair.script.bookies[0].reads, repair.script.bookies[1].reads) == ([], [])
-    assert repair.script.bookies[2].reads == [0, 1, 2, 3, 4]
 
 
 async def test_the_error_about_an_unreadable_entry_names_it() -> None:
@@ -247,6 +229,60 @@ async def test_all_responses_are_waited_for() -> None:
 
 
 # Storing the copies
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 4), (4, 3)])
+async def test_an_entry_is_copied_when_every_target_has_acknowledged_it(
+    first: int, second: int
+) -> None:
+    repair = Repair()
+    bookies = repair.script.bookies
+    bookies[3].serves = bookies[4].serves = False
+    running = asyncio.create_task(repair.copy(repair.short(0, 1), {0: "b4", 1: "b5"}))
+    await until(lambda: bookies[3].adds == bookies[4].adds == [0, 1, 2, 3, 4])
+    bookies[first].ack(0, 1, 2, 3, 4)
+    assert len(repair.recorded("entry.copied")) == 5
+    bookies[second].ack(0, 1, 2, 3)
+    # Run the event loop a few times, so that the copy would finish if it did not wait.
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not running.done()
+    bookies[second].ack(4)
+    await running
+
+
+async def test_the_next_batch_is_read_while_the_previous_one_is_being_stored() -> None:
+    repair = Repair(rereplication_entry_batch_size=4)
+    source, *_, one, other = repair.script.bookies
+    one.serves = other.serves = False
+    for entry_id in range(5, 15):
+        repair.script.put(entry_id, entry_id - 1, 0)
+    fragment = replace(CLOSED, last=14)
+    running = asyncio.create_task(
+        repair.copy(repair.short(1, 2, fragment=fragment), {1: "b4", 2: "b5"})
+    )
+
+    def batches() -> list[tuple[int, int]]:
+        asked = (each for each in source.asked if isinstance(each, BatchReadRequest))
+        return [(each.first_entry_id, each.max_count) for each in asked]
+
+    # One batch is waiting to be stored, and the next one is being read.
+    await until(lambda: batches() == [(0, 4), (4, 4), (8, 4)])
+    assert one.adds == [0, 1, 2, 3]
+    for start, end in ((0, 4), (4, 8), (8, 12), (12, 15)):
+        await until(lambda end=end: other.adds == [*range(end)])  # type: ignore[misc]
+        for bookie in (one, other):
+            bookie.ack(*range(start, end))
+    await running
+    assert batches() == [(0, 4), (4, 4), (8, 4), (12, 3)]
+    assert source.reads == []
+
+
+async def test_an_entry_that_the_first_source_lacks_is_read_from_another_one() -> None:
+    repair = Repair()
+    del repair.script.bookies[0].entries[2]
+    await repair.copy(repair.short(1), {1: "b4"})
+    assert [*repair.script.bookies[3].entries] == [0, 1, 2, 3, 4]
 
 
 async def test_copies_contain_the_highest_known_last_add_confirmed() -> None:

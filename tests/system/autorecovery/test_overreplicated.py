@@ -168,17 +168,6 @@ async def test_nothing_is_dropped_if_the_session_was_replaced_by_a_new_one(
 
 
 @simulated
-async def test_a_ledger_with_a_malformed_mark_is_kept_and_others_are_dropped(world: World) -> None:
-    marked = await world.closed_ledger(5)
-    moved = await moved_ledger(world)
-    await world.manager.disable()
-    await asyncio.sleep(1)
-    await world.manager.mark(marked, ["b2"])
-    await world.store.set(PATHS.mark(marked), b"replica: 7", ANY_VERSION)
-    assert await Looking(world).look(marked, moved) == [moved]
-
-
-@simulated
 async def test_a_ledger_whose_id_is_too_large_for_the_layout_is_kept(world: World) -> None:
     await world.store.set("/ledgers/LAYOUT", FLAT.encode(), ANY_VERSION)
     assert await Looking(world).look(10**12) == []

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,19 +100,6 @@ def run_alone(rule: Callable[[Alone], Awaitable[None]]) -> None:
         await rule(Alone())
 
     SimLoop(time_limit_s=1_000_000).run(main())
-
-
-@in_world(run_alone)
-async def test_the_pause_doubles_with_each_failed_repair(
-    alone: Alone,
-) -> None:
-    for _ in range(7):
-        await alone.worker.release_later(5, "b2 miss copies")
-    times = [0.0, *(time_s for _, time_s in alone.released)]
-    pauses = [b - a for a, b in pairwise(times)]
-    assert pauses == [1, 2, 4, 8, 16, 32, 32]
-    assert alone.events[0] == ("replication.deferred", 5, "b2 miss copies; retry in 1 s")
-    assert alone.events[6] == ("replication.deferred", 5, "b2 miss copies; retry in 32 s")
 
 
 @in_world(run_alone)
