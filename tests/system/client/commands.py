@@ -84,7 +84,8 @@ class WriterCommands(Commands):
     async def _new_metadata(self) -> list[str]:
         metadata = await self._script.stored_metadata()
         segments = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in metadata.segments)
-        end = f" at {metadata.last_entry_id}" if metadata.state is LedgerState.CLOSED else ""
+        is_closed = metadata.state is LedgerState.CLOSED
+        end = f" at {metadata.last_entry_id}, {metadata.length} bytes" if is_closed else ""
         before, self._metadata = self._metadata, f"{metadata.state.name}{end}: {' '.join(segments)}"
         return [self._metadata] if self._metadata != before else []
 

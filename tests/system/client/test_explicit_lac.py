@@ -104,9 +104,15 @@ async def test_what_too_few_bookies_have_is_sent_again(
     assert world.lacs == sent
 
 
-async def test_it_ends_with_the_writer(world: World) -> None:
+@pytest.mark.parametrize("closes_client", [False, True])
+async def test_it_ends_with_the_writer_and_with_the_client(
+    world: World, closes_client: bool
+) -> None:
     writer = await world.writer()
-    writer.end(BKLedgerClosedException("the test ends it"))
+    if closes_client:
+        world.script.client.close()
+    else:
+        writer.end(BKLedgerClosedException("the test ends it"))
     writer.last_add_confirmed = 0
     await looks()
     assert world.lacs == [[], [], []]
@@ -122,14 +128,6 @@ async def test_it_is_sent_when_the_interval_has_passed(monkeypatch: pytest.Monke
     assert world.lacs == [[], [], []]
     await asyncio.sleep(0.001)
     assert sorted(world.lacs) == [[], [0], [0]]
-
-
-async def test_it_ends_when_the_client_is_closed(world: World) -> None:
-    writer = await world.writer()
-    world.script.client.close()
-    writer.last_add_confirmed = 0
-    await looks()
-    assert world.lacs == [[], [], []]
 
 
 async def test_what_a_later_entry_contains_is_not_sent(world: World) -> None:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from labkit.system.client.protocol.protocol_v3 import LongPollResult, StoredLac
+from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import encode_explicit_lac, make_digest
-from labkit.system.model.errors import BKNoSuchEntryException
 from tests.system.client.recovering import numbered, serving
 from tests.system.client.scripted_bookies import LEDGER, Script
 from tests.until import DEADLINE_S, until
@@ -34,29 +34,21 @@ class Played:
         return self.known
 
 
-class Never(Played):
-    """A fake bookie without any entry of the ledger, so that readers cannot wait on it."""
-
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
-        self.poll_count += 1
-        raise BKNoSuchEntryException
-
-
-def followed(monkeypatch: pytest.MonkeyPatch, played: Played) -> Script:
-    """Store entries 0 and 1, of which only 0 is confirmed."""
-    script = serving()
+async def followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Played, Script, LedgerReader]:
+    """Store entries 0 and 1, of which only 0 is confirmed, and open the ledger."""
+    played, script = Played(), serving()
     script.put(0, -1, 0, 1, 2)
     script.put(1, 0, 0, 1, 2)
     monkeypatch.setattr(script.client.context.bookie_client, "get_v3", lambda name: played)
-    return script
+    return played, script, await script.client.open_ledger_no_recovery(LEDGER)
 
 
 async def test_a_reader_that_waits_gets_the_entry_that_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    played = Played()
-    script = followed(monkeypatch, played)
-    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    played, script, reader = await followed(monkeypatch)
     waiting = asyncio.create_task(reader.read_last_add_confirmed_and_entry(1, 60.0))
     await until(lambda: played.poll_count == 3)
     assert not waiting.done()
@@ -68,49 +60,10 @@ async def test_a_reader_that_waits_gets_the_entry_that_comes(
     assert [each for _, each, _ in script.recorded("read.done") if each >= 0] == [1]
 
 
-async def test_a_reader_stops_waiting_when_the_ledger_is_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    played = Played()
-    script = followed(monkeypatch, played)
-    reader = await script.client.open_ledger_no_recovery(LEDGER)
-    waiting = asyncio.create_task(reader.read_last_add_confirmed_and_entry(2, 60.0))
-    await until(lambda: played.poll_count == 3)
-    await script.client.open_ledger(LEDGER)
-    assert await waiting == (1, None)
-    # The reader's polls do not continue in the background.
-    await until(lambda: len(asyncio.all_tasks()) == 1)
-
-
-class Fenced(Played):
-    """A fake bookie that ends every poll early, as bookies do while the ledger is fenced."""
-
-    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
-        self.poll_count += 1
-        await asyncio.sleep(0.001)
-        return self.news
-
-
-@pytest.mark.parametrize(
-    ("played", "timeout_s", "poll_count"),
-    [(Never(), 0.0, 0), (Never(), 0.25, 9), (Fenced(), 0.25, 9)],
-)
-@in_virtual_time
-async def test_a_reader_waits_no_longer_than_its_timeout_and_polls_ten_times_a_second(
-    monkeypatch: pytest.MonkeyPatch, played: Played, timeout_s: float, poll_count: int
-) -> None:
-    script = followed(monkeypatch, played)
-    reader = await script.client.open_ledger_no_recovery(LEDGER)
-    assert await reader.read_last_add_confirmed_and_entry(1, timeout_s) == (0, None)
-    assert played.poll_count == poll_count
-
-
 async def test_an_explicit_lac_makes_the_newest_entry_readable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    played = Played()
-    script = followed(monkeypatch, played)
-    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    played, script, reader = await followed(monkeypatch)
     assert await reader.read_explicit_last_add_confirmed() == 0
     digest = make_digest(script.metadata.digest_type, script.metadata.password)
     played.known = StoredLac(encode_explicit_lac(LEDGER, 1, digest), b"")
@@ -121,9 +74,7 @@ async def test_an_explicit_lac_makes_the_newest_entry_readable(
 async def test_an_entry_that_is_confirmed_is_read_without_waiting_for_news(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    played = Played()
-    script = followed(monkeypatch, played)
-    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    played, _, reader = await followed(monkeypatch)
     confirmed, entry = await reader.read_last_add_confirmed_and_entry(0, 60.0)
     assert (confirmed, entry and entry.payload) == (0, numbered(1)[0])
     assert played.poll_count == 0
@@ -133,9 +84,7 @@ async def test_an_entry_that_is_confirmed_is_read_without_waiting_for_news(
 async def test_all_who_wait_on_one_reader_stop_when_the_ledger_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    played = Played()
-    script = followed(monkeypatch, played)
-    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    played, script, reader = await followed(monkeypatch)
     waiting = [
         asyncio.create_task(reader.read_last_add_confirmed_and_entry(2, 3600.0)) for _ in range(2)
     ]
@@ -143,3 +92,5 @@ async def test_all_who_wait_on_one_reader_stop_when_the_ledger_is_closed(
     await script.client.open_ledger(LEDGER)
     async with asyncio.timeout(DEADLINE_S):
         assert await asyncio.gather(*waiting) == [(1, None)] * 2
+    # The reader's polls do not continue in the background.
+    await until(lambda: len(asyncio.all_tasks()) == 1)

@@ -172,6 +172,13 @@ def test_a_bookie_that_has_nothing_of_the_ledger_is_asked_again_after_a_pause() 
     assert [at for at, _ in bookie.asked] == [0, 0.1, 0.2]
 
 
+def test_a_bookie_that_ends_polls_early_is_asked_ten_times_a_second() -> None:
+    """Bookies do so while the ledger is fenced."""
+    bookie = FailingBookie(*NOTHING)
+    assert SimLoop(event_budget=10_000).run(news(1, bookie, wait_s=0.25)) == (1, None)
+    assert [at for at, _ in bookie.asked] == [0, 0.1, 0.2]
+
+
 def test_no_single_wait_is_longer_than_a_second_nor_than_what_is_left() -> None:
     bookie = FailingBookie(*NOTHING, takes_s=60.0)
     assert SimLoop(event_budget=10_000).run(news(1, bookie, wait_s=2.5)) == (1, None)

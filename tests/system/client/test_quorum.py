@@ -26,22 +26,5 @@ def test_covered_means_that_no_acked_entry_can_be_hidden(sizes: tuple[int, int, 
             assert is_covered(known, *sizes) is not hides_an_acked_entry(known, *sizes), known
 
 
-@pytest.mark.parametrize(
-    ("known", "sizes", "covered"),
-    [
-        ({0}, (3, 3, 2), False),
-        ({0, 1}, (3, 3, 2), True),
-        ({0, 2}, (4, 2, 2), True),
-        ({0, 1, 3, 4}, (6, 3, 2), True),
-        ({0, 1, 3}, (5, 3, 2), False),
-        ({0, 1, 2}, (5, 3, 2), False),
-    ],
-)
-def test_coverage_of_the_worked_examples(
-    known: set[int], sizes: tuple[int, int, int], covered: bool
-) -> None:
-    assert is_covered(known, *sizes) is covered
-
-
 def test_stripe_of_a_late_entry_is_of_its_absolute_id() -> None:
     assert write_set(2**31 + 1, 3, 2) == ((2**31 + 1) % 3, (2**31 + 2) % 3)

@@ -12,7 +12,6 @@ from labkit.system.model.entry import Entry
 from labkit.system.model.errors import (
     PROVES_ABSENCE,
     BKBookieHandleNotAvailableException,
-    BKDigestMatchException,
     BKException,
     BKNoSuchEntryException,
     BKReadException,
@@ -56,14 +55,6 @@ async def test_damaged_entry_is_never_returned_while_another_copy_is_right() -> 
     await answered(script.bookies[0], 0, Code.OK, bytes(damaged))
     await answered(script.bookies[1], 0, Code.OK, script.stored(0))
     assert (await read).payload == b"payload"
-
-
-@pytest.mark.parametrize("damage", [b"", b"short", bytes(32), bytes(36)])
-async def test_bytes_that_are_not_an_entry_are_a_digest_mismatch(damage: bytes) -> None:
-    script = Script(1, 1, 1)
-    read = asyncio.create_task(script.reader(0).read_entry(0))
-    await answered(script.bookies[0], 0, Code.OK, damage)
-    assert isinstance(await failing(read), BKDigestMatchException)
 
 
 @pytest.mark.promise('"No such entry" and "could not read" are never confused')

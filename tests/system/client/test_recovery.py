@@ -279,6 +279,3 @@ async def test_without_fencing_reads_that_late_add_is_acknowledged_and_lost(
     added, metadata = await late_add(serving())
     assert metadata.last_entry_id == -1
     assert await added == 0
-
-
-# Recorded events

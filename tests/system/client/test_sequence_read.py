@@ -95,17 +95,22 @@ async def test_an_entry_that_no_bookie_gives_ends_the_read_with_the_most_telling
     assert read.unreadable == 5
 
 
-async def test_a_read_that_was_cancelled_asks_no_other_bookie() -> None:
+@pytest.mark.parametrize("end", ["cancelled", "unreadable"])
+async def test_a_read_that_has_ended_asks_no_other_bookie(end: str) -> None:
     script = Script(3, 3, 2)
-    b1, b2, _ = script.bookies
-    _, reading = begun(script, {4: [B1, B2]})
-    await until(lambda: b1.reads)
-    reading.cancel()
+    b1, b2, b3 = script.bookies
+    _, reading = begun(script, {4: [B1], 5: [B2, B3]})
+    await script.until_asked(1, 0, 1)
+    if end == "cancelled":
+        reading.cancel()
+    else:
+        b1.say(Opcode.READ, Code.NO_ENTRY, 4)
     await asyncio.wait([reading])
-    b1.say(Opcode.READ, Code.NO_ENTRY, 4)
+    assert reading.cancelled() or isinstance(reading.exception(), BKNoSuchEntryException)
+    b2.say(Opcode.READ, Code.NO_ENTRY, 5)
     for _ in range(5):
         await asyncio.sleep(0)
-    assert b2.connect_count == 0
+    assert b3.connect_count == 0
 
 
 @pytest.mark.parametrize("end", ["cancelled", "unreadable"])
@@ -177,20 +182,6 @@ async def test_a_failure_while_another_bookie_is_still_asked_asks_no_third() -> 
     give(script, b2, 4)
     assert len(await reading) == 1
     assert read.unreadable is None
-
-
-async def test_a_read_that_failed_asks_no_other_bookie() -> None:
-    script = Script(3, 3, 2)
-    b1, b2, b3 = script.bookies
-    _, reading = begun(script, {4: [B1], 5: [B2, B3]})
-    await script.until_asked(1, 0, 1)
-    b1.say(Opcode.READ, Code.NO_ENTRY, 4)
-    with pytest.raises(BKNoSuchEntryException):
-        await reading
-    b2.say(Opcode.READ, Code.NO_ENTRY, 5)
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert b3.connect_count == 0
 
 
 # Entries in different segments

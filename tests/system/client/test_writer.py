@@ -19,11 +19,8 @@ from labkit.system.model.entry import (
 from labkit.system.model.errors import (
     BKClientClosedException,
     BKIncorrectParameterException,
-    BKLedgerClosedException,
-    BKLedgerFencedException,
     BKMetadataVersionException,
     BKNotEnoughBookiesException,
-    BKUnauthorizedAccessException,
 )
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.model.wire import MAX_FRAME_SIZE, AddBatch, Code, encode_add
@@ -34,51 +31,6 @@ from tests.virtual_time import in_virtual_time
 
 def requests(script: Script, place: int) -> list[AddBatch]:
     return [request for request in script.bookies[place].asked if isinstance(request, AddBatch)]
-
-
-@pytest.mark.promise(
-    "An entry goes to the write set of its entry id, with the same bytes for every bookie"
-)
-@in_virtual_time
-async def test_each_entry_goes_to_its_write_set() -> None:
-    script = Script(4, 3, 2)
-    writer = script.writer()
-    for _ in range(5):
-        writer.add(b"")
-    await until(lambda: sum(len(bookie.adds) for bookie in script.bookies) == 15)
-    assert [bookie.adds for bookie in script.bookies] == [
-        [0, 2, 3, 4],
-        [0, 1, 3, 4],
-        [0, 1, 2, 4],
-        [1, 2, 3],
-    ]
-
-
-@pytest.mark.promise("An entry is confirmed after Qa acknowledgements, and in order")
-@in_virtual_time
-async def test_entry_is_confirmed_by_the_ack_that_completes_its_quorum() -> None:
-    script = Script(3, 3, 2)
-    writer = script.writer()
-    added = writer.add(b"x")
-    await script.until_asked(1)
-    script.bookies[2].ack(0)
-    assert not added.done()
-    assert writer.last_add_confirmed == -1
-    script.bookies[0].ack(0)
-    assert added.result() == 0
-    assert writer.last_add_confirmed == 0
-    script.bookies[1].ack(0)
-    assert writer.last_add_confirmed == 0
-
-
-@in_virtual_time
-async def test_second_ack_of_the_same_bookie_does_not_count() -> None:
-    script = Script(3, 3, 2)
-    added = script.writer().add(b"x")
-    await script.until_asked(1)
-    script.bookies[0].ack(0)
-    script.bookies[0].ack(0)
-    assert not added.done()
 
 
 @in_virtual_time
@@ -123,22 +75,6 @@ async def test_entry_carries_the_last_add_confirmed_of_the_moment_it_was_pushed(
     ]
 
 
-@in_virtual_time
-async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
-    script = Script(3, 3, 2)
-    writer = script.writer()
-    adds = [writer.add(b"x"), writer.add(b"y")]
-    await script.until_asked(2)
-    script.bookies[0].refuse(0, Code.IO_ERROR)
-    script.bookies[1].refuse(0, Code.READ_ONLY)
-    for added in adds:
-        with pytest.raises(BKNotEnoughBookiesException, match=r"b2 did not add entry 0 .*no other"):
-            await added
-    with pytest.raises(BKNotEnoughBookiesException, match=r"b1, b2 failed .*it is read-only"):
-        writer.add(b"z")
-    assert writer.last_add_confirmed == -1
-
-
 async def push_three_that_fail(*, closes: bool) -> None:
     """Push three entries that fail because the client is closed or the bookie rejects them."""
     script = Script(1, 1, 1)
@@ -179,62 +115,6 @@ async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
         await added
 
 
-@pytest.mark.promise(
-    'The responses "fenced" and "unauthorized" end the writer; a read-only bookie is replaced'
-)
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (Code.FENCED, BKLedgerFencedException),
-        (Code.UNAUTHORIZED, BKUnauthorizedAccessException),
-    ],
-)
-@in_virtual_time
-async def test_one_bookie_that_is_fenced_or_knows_another_key_stops_the_writer(
-    code: Code, error: type[Exception]
-) -> None:
-    script = Script(3, 3, 2)
-    writer = script.writer()
-    added = writer.add(b"x")
-    await script.until_asked(1)
-    script.bookies[0].refuse(0, code)
-    with pytest.raises(error):
-        await added
-    with pytest.raises(error):
-        writer.add(b"y")
-
-
-@in_virtual_time
-async def test_acks_after_the_end_confirm_nothing() -> None:
-    script = Script(3, 3, 2)
-    writer = script.writer()
-    added = writer.add(b"x")
-    await script.until_asked(1)
-    script.bookies[0].refuse(0, Code.FENCED)
-    script.bookies[1].ack(0)
-    script.bookies[2].ack(0)
-    assert isinstance(added.exception(), BKLedgerFencedException)
-    assert writer.last_add_confirmed == -1
-
-
-@in_virtual_time
-async def test_bookie_that_cannot_be_reached_is_named_with_the_reason() -> None:
-    script = Script(1, 1, 1)
-    script.bookies[0].is_up = False
-    with pytest.raises(
-        BKNotEnoughBookiesException, match=r"b1 cannot be reached: .*Connection refused"
-    ):
-        await script.writer().add(b"x")
-
-
-@pytest.mark.promise("A bookie that does not respond in time counts as failed")
-@in_virtual_time
-async def test_silence_is_a_timeout() -> None:
-    script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.01))
-    with pytest.raises(BKNotEnoughBookiesException, match="b1 did not respond for entry 0 of"):
-        await script.writer().add(b"x")
-
-
 @in_virtual_time
 async def test_closed_client_fails_adds_and_does_not_connect() -> None:
     script = Script(1, 1, 1)
@@ -265,24 +145,6 @@ def test_largest_payload_fits_into_a_frame_with_the_largest_digest() -> None:
     entry = Entry(LEDGER, MAX_ENTRY_ID, -1, 2**63 - 1, bytes(MAX_PAYLOAD_SIZE))
     body = encode_add(make_master_key(b"password"), encode_entry(entry, digest))
     assert LENGTH_SIZE + len(body) <= MAX_FRAME_SIZE
-
-
-@pytest.mark.promise("Closing a ledger sets its last entry to LastAddConfirmed")
-@in_virtual_time
-async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -> None:
-    script = Script(1, 1, 1)
-    writer = script.writer()
-    first, second = writer.add(b"one"), writer.add(b"two")
-    await script.until_asked(2)
-    script.bookies[0].ack(0)
-    await writer.close()
-    assert first.result() == 0
-    with pytest.raises(BKLedgerClosedException):
-        await second
-    with pytest.raises(BKLedgerClosedException):
-        writer.add(b"three")
-    metadata, _ = await script.manager.read(LEDGER)
-    assert (metadata.last_entry_id, metadata.length) == (0, 3)
 
 
 @in_virtual_time

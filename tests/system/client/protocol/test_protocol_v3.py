@@ -178,30 +178,6 @@ async def test_the_time_that_the_bookie_may_wait_counts_in() -> None:
         waiting.cancel()
 
 
-async def test_a_lost_connection_fails_what_was_asked_and_the_next_request_connects_again() -> None:
-    stub = Stub()
-    async with client_of(stub.accept) as client:
-        force = asyncio.ensure_future(client.force_ledger(1))
-        await until(lambda: stub.requests)
-        stub.connections[0].close()
-        with pytest.raises(BKBookieHandleNotAvailableException, match="was lost"):
-            await force
-        with pytest.raises(BKBookieHandleNotAvailableException):
-            await client.force_ledger(1)
-
-        async def force_again() -> None:
-            while len(stub.connections) < 2:
-                try:
-                    await client.force_ledger(1)
-                except BKBookieHandleNotAvailableException:
-                    await asyncio.sleep(0.01)
-
-        again = asyncio.ensure_future(force_again())
-        await until(lambda: len(stub.requests) == 2)
-        stub.say(stub.done(1))
-        await again
-
-
 async def test_a_bookie_that_talks_nonsense_is_left() -> None:
     stub = Stub()
     async with client_of(stub.accept) as client:
