@@ -92,7 +92,7 @@ class ProtocolV3:
         elif request.header.version != pb.VERSION_THREE:
             batch.respond(encode_response(request.header, pb.EBADVERSION))
         else:
-            part = _run_or_refuse(request, partial(operation, batch, request))
+            part = _run_or_reject(request, partial(operation, batch, request))
             if part is not None:
                 batch.respond(_encoded(request, part))
 
@@ -132,7 +132,7 @@ class ProtocolV3:
         read = request.readRequest
         if is_flagged(read, pb.ReadRequest.FENCE_LEDGER):
             mark = self._bookie.fence(read.ledgerId, read.masterKey)
-            part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
+            part = _run_or_reject(request, partial(self._entry, request, read.entryId))
             batch.respond_when_synced(_encoded(request, part), read.ledgerId, mark)
             return None
         if not read.HasField("previousLAC"):
@@ -150,7 +150,7 @@ class ProtocolV3:
         return None
 
     def _respond_to_poll(self, batch: Batch, request: pb.Request) -> None:
-        result = _run_or_refuse(request, partial(self._poll_result, request))
+        result = _run_or_reject(request, partial(self._poll_result, request))
         batch.respond(_encoded(request, result))
 
     def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
@@ -230,7 +230,7 @@ class ProtocolV3:
         try:
             async with self._one_list_at_a_time:
                 if not channel.is_closed:
-                    part = await self._run_in_flush_thread(lambda: _run_or_refuse(request, listed))
+                    part = await self._run_in_flush_thread(lambda: _run_or_reject(request, listed))
                     channel.connection.send([_encoded(request, part)])
         finally:
             channel.remove_delayed_cost(_LIST_COST)
@@ -249,7 +249,7 @@ class ProtocolV3:
         return pb.AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
 
 
-def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Message:
+def _run_or_reject(request: pb.Request, operation: Callable[[], T]) -> T | Message:
     """Return the result of the operation, or the response that reports its error."""
     try:
         return operation()

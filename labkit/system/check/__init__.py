@@ -42,7 +42,7 @@ BookKeeper has no such checks. Its tests examine states, and its specification i
 from its code.
 
 Read the modules in this order: `verdict`, `promise`, `facts`, `segments`, `response_check`,
-`attempt_check`, `promises/durability.py`, and `judge`.
+`promises/durability.py`, and `judge`.
 """
 
 from labkit.system.check.facts import EPILOGUE

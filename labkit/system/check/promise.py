@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from labkit.system.check.facts import Facts, LedgerFacts
 from labkit.system.check.verdict import Outcome, Verdict
+from labkit.system.trace.answers import Answer
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import handlers_of
 
@@ -57,10 +58,14 @@ class Check:
         """Report that the trace has tested the promise and that the promise was kept."""
         self._tested_count += 1
 
-    def report_broken(self, event: Event, reason: str, *witnesses: Witness) -> None:
-        """Report that this event breaks the promise. The reason refers to the witnesses."""
+    def report_broken(self, at: Event | Answer, reason: str, *witnesses: Witness) -> None:
+        """Report that this event or answer breaks the promise. The reason refers to the witnesses.
+
+        An answer is shown as the last event before it.
+        """
         self._tested_count += 1
         if self._violation is None:
+            event = at if isinstance(at, Event) else self.facts.before(at)
             found = (each() if callable(each) else each for each in witnesses)
             seqs = tuple(witness.seq for witness in found if witness is not None)
             self._violation = event, reason, seqs
@@ -68,6 +73,14 @@ class Check:
     def report_doubt(self, reason: str) -> None:
         """Report why the trace is inconclusive, as a sentence without a full stop."""
         self._doubt = self._doubt or reason
+
+    def report_doubt_if_formatted(self, ledger: LedgerFacts, entry: int) -> bool:
+        """Report a doubt and return True if formatting a bookie may have lost the entry."""
+        if is_formatted := ledger.may_be_lost_by_formatting(entry):
+            self.report_doubt(
+                f"Bookies that had entry {entry} of ledger {ledger.ledger_id} were formatted"
+            )
+        return is_formatted
 
     def report_missing_creation(self, ledger: LedgerFacts) -> None:
         """Report a doubt because the trace starts after the creation of the ledger."""

@@ -16,21 +16,21 @@ _REPORTED_BY_CLUSTER = ("node.paused", "node.resumed", "node.started")
 class ResponseCheck(Check):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._suspects: list[tuple[Event, str, str]] = []
+        self._suspects: list[tuple[Event, str]] = []
 
-    def suspect(self, event: Event, bookie: str, reason: str) -> None:
-        """Note this response, which `finish` will report unless the required event may have been
-        lost.
+    def suspect(self, event: Event, reason: str) -> None:
+        """Note this response of the bookie `event.peer`. `finish` will report it unless the
+        required event may have been lost.
         """
-        self._suspects.append((event, bookie, reason))
+        self._suspects.append((event, reason))
 
     def finish(self) -> None:
         following = self._following()
-        for event, bookie, reason in self._suspects:
+        for event, reason in self._suspects:
             later = following[event.seq]
             is_silent = later is None or later.kind == "node.killed"
             if is_silent and not self.facts.is_complete:
-                self.report_doubt(f"{bookie} reported nothing after event {event.seq}")
+                self.report_doubt(f"{event.peer} reported nothing after event {event.seq}")
             else:
                 self.report_broken(event, reason, later)
 
@@ -38,7 +38,7 @@ class ResponseCheck(Check):
         """Return the bookie's next event after each suspect response, keyed by the response's
         `seq`.
         """
-        bookies = {event.seq: bookie for event, bookie, _ in self._suspects}
+        bookies = {event.seq: event.peer for event, _ in self._suspects}
         found: dict[int, Event | None] = {}
         latest: dict[str, Event] = {}
         for event in reversed(self.facts.events if bookies else ()):

@@ -27,7 +27,7 @@ from labkit.system.metadata.store import MetadataStore, NodeExistsError, NoNodeE
 from labkit.system.model.errors import InvalidCookieException
 from labkit.system.model.proto.bookkeeper_pb2 import CookieFormat
 from labkit.system.storage.disk import Disk
-from labkit.system.storage.other_storages import refuse_other_storages
+from labkit.system.storage.other_storages import reject_other_storages
 
 LAYOUT_VERSION = 5
 _FOLDER = "current"
@@ -93,9 +93,9 @@ async def check_cookie(
     `disks` contains the journal directory, followed by the ledger directories in the order of the
     cookie. With `allow_expansion`, empty ledger directories may be added. Raises
     `InvalidCookieException` if a cookie does not match, and the same errors as
-    `refuse_other_storages`.
+    `reject_other_storages`.
     """
-    refuse_other_storages(disks)
+    reject_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)
     node = _node(store, cookie.bookie_id)
     if registered is not None and allow_expansion:

@@ -19,7 +19,7 @@ _OLD_LAYOUT_SUFFIXES = (".txn", ".log", ".idx")
 """The oldest layouts keep these files outside `current`, next to `VERSION`."""
 
 
-def refuse_other_storages(disks: Iterable[Disk]) -> None:
+def reject_other_storages(disks: Iterable[Disk]) -> None:
     """Raise `OtherStorageException` if a directory belongs to another storage implementation, or
     has a layout older than version 3.
     """

@@ -41,7 +41,7 @@ from labkit.system.storage.log_mark import (
     write_last_mark,
 )
 from labkit.system.storage.memtable import Memtable
-from labkit.system.storage.other_storages import refuse_other_storages
+from labkit.system.storage.other_storages import reject_other_storages
 from labkit.system.storage.replay import RecordApplier, replay_journal
 from labkit.system.trace.recorder import Recorder
 
@@ -94,7 +94,7 @@ class LedgerStore:
         to another storage implementation, and `StorageDamagedException` if a file is missing or
         damaged.
         """
-        refuse_other_storages((*journal_disks, *ledger_disks))
+        reject_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks
         self.config = config
         self.recorder = recorder

@@ -17,7 +17,7 @@ class Content(NamedTuple):
     checksum: str
 
 
-class AddAnswered(NamedTuple):
+class AddReturned(NamedTuple):
     """An add returned the entry id in `content`, whose other fields describe what was added."""
 
     at: int
@@ -191,7 +191,7 @@ class MarksFound(NamedTuple):
 
 
 Answer: TypeAlias = (
-    AddAnswered
+    AddReturned
     | EntriesRead
     | MessageGiven
     | MessageRead

@@ -1,4 +1,4 @@
-"""Reads and writes a log as a Parquet file, for Spark.
+"""Writes a log as a Parquet file, for Spark.
 
 No other module of this package imports pyarrow, because it is not available for Python in the
 browser.
@@ -39,27 +39,7 @@ def write_parquet(events: Sequence[Event], path: Path) -> None:
     pq.write_table(to_table(events), path, compression="zstd")
 
 
-def read_parquet(path: Path) -> list[Event]:
-    """Read a file written by `write_parquet`.
-
-    Columns that did not exist when the file was written contain their default values.
-    """
-    stored = pq.read_table(path)
-    table = stored.select([name for name in stored.column_names if name in COLUMN_TYPES])
-    return [_event(row) for row in table.to_pylist()]
-
-
 def _to_arrow(value: Any, kind: Any) -> Any:
     if kind == Segments:
         return [{"first_entry": first, "ensemble": ensemble} for first, ensemble in value]
     return value
-
-
-def _event(row: dict[str, Any]) -> Event:
-    return Event(**{name: _from_arrow(value, COLUMN_TYPES[name]) for name, value in row.items()})
-
-
-def _from_arrow(value: Any, kind: Any) -> Any:
-    if kind == Segments:
-        return tuple((each["first_entry"], tuple(each["ensemble"])) for each in value)
-    return tuple(value) if kind == Names else value

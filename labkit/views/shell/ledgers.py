@@ -24,7 +24,7 @@ from labkit.system.storage.index.ledger_index import (
     ledger_ids_on_disk,
 )
 from labkit.system.storage.journal import FENCE
-from labkit.system.storage.other_storages import refuse_other_storages
+from labkit.system.storage.other_storages import reject_other_storages
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory, ShellError
 from labkit.views.shell.journal import explicit_lac_of, records_from_mark, view_entry
@@ -181,7 +181,7 @@ def index_directories(folders: BookieFolders) -> Sequence[Directory]:
     Raises `OtherStorageException` if the directories belong to a different kind of ledger storage,
     because the shell would otherwise report its ledgers as missing.
     """
-    refuse_other_storages(directory.disk for directory in folders.indexes)
+    reject_other_storages(directory.disk for directory in folders.indexes)
     return folders.indexes
 
 

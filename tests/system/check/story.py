@@ -4,7 +4,14 @@ from zlib import crc32
 
 from labkit.system.check import EPILOGUE, Verdict, check_all
 from labkit.system.check.promise import Check
-from labkit.system.trace.answers import Answer
+from labkit.system.trace.answers import (
+    AddReturned,
+    Answer,
+    Content,
+    EntriesRead,
+    MarksFound,
+    StepOutlastedRun,
+)
 from labkit.system.trace.events import Event, unnumbered_event
 from labkit.system.trace.log import TraceLog
 
@@ -24,21 +31,28 @@ class Story:
 
     def __init__(
         self,
-        sizes: tuple[int, int, int] = (3, 3, 2),
-        ensemble: tuple[str, ...] = ("b0", "b1", "b2"),
-        *,
+        ensemble_size: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        *ensemble: str,
         deferred_sync: bool = False,
         whole: bool = True,
     ) -> None:
-        """`sizes` are E, Qw and Qa; with `whole`, the trace includes the creation of the ledger."""
+        """With `whole`, the trace includes the creation of the ledger."""
         self.rows: list[Event] = []
         self.answers: list[Answer] = []
         self.waited_us = 0
-        self.ensemble = ensemble
+        self.ensemble = ensemble or (B0, B1, B2)
         if whole:
-            quorums = dict(zip(("ensemble_size", "write_quorum", "ack_quorum"), sizes, strict=True))
-            self.tell(W, "ledger.created", **quorums, deferred_sync=deferred_sync)
-            self.tell(W, "ensemble.set", 0, ensemble=ensemble)
+            self.tell(
+                W,
+                "ledger.created",
+                ensemble_size=ensemble_size,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                deferred_sync=deferred_sync,
+            )
+            self.tell(W, "ensemble.set", 0, ensemble=self.ensemble)
 
     def tell(self, node: str, kind: str, entry: int = -1, **fields: object) -> "Story":
         """Append one event."""
@@ -96,9 +110,13 @@ class Story:
     def close(self, last: int, node: str = W, size: int = 100) -> "Story":
         return self.tell(node, "ledger.closed", last, size=0 if last < 0 else size)
 
+    def recover(self, node: str = R) -> "Story":
+        """Start a recovery whose client knows the first segment."""
+        return self.tell(node, "recovery.started", segments=((0, self.ensemble),))
+
     def fence(self, *bookies: str, node: str = R, lac: int = -1) -> "Story":
         """Let each bookie fence the ledger, sync the fence and respond."""
-        self.tell(node, "recovery.started", segments=((0, self.ensemble),))
+        self.recover(node)
         for bookie in bookies:
             self.tell(node, "fence.sent", peer=bookie)
             self.tell(bookie, "ledger.fenced").tell(bookie, "journal.fence_appended")
@@ -135,6 +153,32 @@ class Story:
         for entry in entries:
             self.read(entry, *self.ensemble, node=EPILOGUE)
         return self
+
+    # What calls returned to their callers
+
+    def add_is(self, entry: int, given: int) -> None:
+        """Let the add of the payload of entry `given` return entry id `entry`."""
+        answer = Content(entry, -1, content(given))
+        self.answers.append(AddReturned(len(self.rows), W, LEDGER, answer))
+
+    def returns(self, *entries: int, given: tuple[int, ...] = ()) -> None:
+        """Let a read of entries 0 and 1 return `entries`, with the payloads of the entries
+        `given`.
+        """
+        contents = (
+            Content(entry, -1, content(other))
+            for entry, other in zip(entries, given or entries, strict=True)
+        )
+        at = len(self.rows)
+        self.answers.append(EntriesRead(at, "reader", LEDGER, 0, 1, tuple(contents)))
+
+    def outlasts(self, *, has_ended: bool) -> None:
+        """Let the writer's step still be in progress at the end of the run."""
+        at = len(self.rows)
+        self.answers.append(StepOutlastedRun(at, W, "write", 30.0, has_ended))
+
+    def finds_marks(self, *ledgers: int) -> None:
+        self.answers.append(MarksFound(len(self.rows), 30.0, ledgers))
 
     @property
     def events(self) -> list[Event]:

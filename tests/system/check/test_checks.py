@@ -14,56 +14,16 @@ from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 from labkit.system.trace.log import TraceLog
-from tests.system.check.caller_cases import CALLER_CASES
-from tests.system.check.cases import PROMISE_CASES, Case, written
-from tests.system.check.cluster_cases import CLUSTER_CASES, repaired
-from tests.system.check.delivery_cases import DELIVERY_CASES
-from tests.system.check.message_cases import MESSAGE_CASES
-from tests.system.check.specification_cases import SPECIFICATION_CASES
+from tests.system.check.commands import judged_runs
 from tests.system.check.story import B0, B1, R, Story
 
-CASES = [
-    *(*PROMISE_CASES, *CLUSTER_CASES, *CALLER_CASES),
-    *(*MESSAGE_CASES, *DELIVERY_CASES, *SPECIFICATION_CASES),
-]
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.check.__name__)
-
-
-@every_case
-def test_a_run_that_keeps_the_promise_is_valid(case: Case) -> None:
-    verdict = case.valid.verdict(case.check)
-    assert verdict.outcome is Outcome.VALID, verdict
-    assert verdict.tested_count > 0
-    assert (verdict.reason, verdict.seq, verdict.lineage) == ("", -1, ())
-
-
-@every_case
-def test_a_broken_promise_names_the_event_and_what_led_there(case: Case) -> None:
-    verdict = case.broken.verdict(case.check)
-    assert verdict.outcome is Outcome.INVALID, verdict
-    assert verdict.tested_count > 0
-    event = case.broken.events[verdict.seq]
-    if case.at is None:
-        assert event == case.broken.events[-1]
-    else:
-        assert (event.kind, event.entry) == case.at
-    assert event in verdict.lineage
-    assert {each.kind for each in verdict.lineage} >= set(case.led)
-    assert [word for word in case.says if word not in verdict.reason] == []
-    assert f"{event.time_us / 1000:.3f} ms" in verdict.reason
-
-
-@every_case
-def test_a_run_that_does_not_tell_is_unknown(case: Case) -> None:
-    verdict = case.unknown.verdict(case.check)
-    assert verdict.outcome is Outcome.UNKNOWN, verdict
-    assert verdict.reason
-    assert verdict.seq == -1
+RUNS = [*judged_runs()]
 
 
 @pytest.mark.promise("Every check accepts correct runs and rejects faulty ones")
-def test_every_check_has_cases() -> None:
-    assert {case.check for case in CASES} >= set(CHECKS)
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_check_has_runs_of_each_outcome(outcome: Outcome) -> None:
+    assert {run.check for run in RUNS if run.outcome is outcome} == {*CHECKS}
 
 
 def test_no_two_checks_have_one_name() -> None:
@@ -89,29 +49,27 @@ def test_nothing_breaks_in_an_empty_trace() -> None:
 
 
 def test_a_whole_run_keeps_every_promise() -> None:
-    run = written().fence(B0, B1, lac=0).push(1, R).read(1, B0, node=R)
+    run = Story().add(0, 1).fence(B0, B1, lac=0).push(1, R).read(1, B0, node=R)
     run.send(1, *run.ensemble, node=R).ack(1, *run.ensemble, node=R).confirm(1, R).end(1)
     run.epilogue(0, 1)
     assert broken(check_all(run.events)) == []
-    assert broken(check_all(repaired().events)) == []
 
 
 def test_verdicts_come_in_the_order_of_the_checks() -> None:
-    names = [verdict.name for verdict in check_all(written().events)]
+    names = [verdict.name for verdict in check_all(Story().add(0, 1).events)]
     assert names == [check.__name__ for check in CHECKS]
 
 
 def test_asking_twice_for_the_verdicts_changes_nothing() -> None:
-    for case in CASES:
-        story = case.valid
-        judge = Judge(story.events, [case.check], story.answers)
-        for event in story.events:
+    for run in RUNS:
+        judge = Judge(run.story.events, [run.check], run.story.answers)
+        for event in run.story.events:
             judge.handle(event)
         assert judge.verdicts() == judge.verdicts()
 
 
 def test_only_the_first_violation_searches_the_trace_for_its_witnesses() -> None:
-    events = written().events
+    events = Story().add(0, 1).events
     searches = list[int]()
 
     def witness() -> Event:
@@ -149,36 +107,36 @@ def test_a_row_that_came_late_is_judged_at_its_time() -> None:
 @given(st.data())
 def test_what_happens_on_other_nodes_meanwhile_changes_no_verdict(data: st.DataObject) -> None:
     """Every verdict stays the same if the steps of an entry on different bookies are reordered."""
-    case = data.draw(st.sampled_from(CASES))
-    events = data.draw(st.sampled_from([case.valid, case.broken])).events
-    before = check_all(events, [case.check])[0].outcome
+    run = data.draw(st.sampled_from([run for run in RUNS if run.outcome is not Outcome.UNKNOWN]))
+    events = run.story.events
+    before = check_all(events, [run.check])[0].outcome
     order = list(events)
     for place in data.draw(st.lists(st.integers(0, max(0, len(order) - 2)), max_size=20)):
         one, other = order[place : place + 2]
         if _independent(one, other):
             order[place : place + 2] = other, one
-    assert check_all(_renumbered(order), [case.check])[0].outcome is before
+    assert check_all(_renumbered(order), [run.check])[0].outcome is before
 
 
 @given(st.data())
 def test_what_is_not_seen_is_never_taken_for_broken(data: st.DataObject) -> None:
     """A trace that ends early could also come from a correct run."""
-    case = data.draw(st.sampled_from(CASES))
-    events = case.valid.events
+    run = data.draw(st.sampled_from([run for run in RUNS if run.outcome is Outcome.VALID]))
+    events = run.story.events
     upto = data.draw(st.integers(0, len(events)))
     before_the_end = [event for event in events[:upto] if event.node != EPILOGUE]
-    assert broken(check_all(before_the_end, [case.check])) == []
+    assert broken(check_all(before_the_end, [run.check])) == []
 
 
 @given(st.data())
 def test_node_names_and_ledger_ids_do_not_matter(data: st.DataObject) -> None:
-    case = data.draw(st.sampled_from(CASES))
-    events = data.draw(st.sampled_from([case.valid, case.broken, case.unknown])).events
+    run = data.draw(st.sampled_from(RUNS))
+    events = run.story.events
     shift = data.draw(st.integers(0, 2**40))
     moved = [
         event._replace(ledger=event.ledger + shift if event.ledger >= 0 else -1) for event in events
     ]
-    assert check_all(moved, [case.check])[0].outcome is check_all(events, [case.check])[0].outcome
+    assert check_all(moved, [run.check])[0].outcome is check_all(events, [run.check])[0].outcome
 
 
 STORED = ("memtable.put", "journal.appended", "journal.synced")

@@ -15,23 +15,22 @@ from labkit.system.check.promises.health import EveryErrorIsExpected
 from labkit.system.check.promises.specification import OnlyValidFragments
 from labkit.system.trace.answers import Answer
 from labkit.system.trace.events import Event
-from labkit.system.trace.parquet import read_parquet
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.run import run
-from tests.system.check.cases import PROMISE_CASES
-from tests.system.check.cluster_cases import CLUSTER_CASES
-from tests.system.check.specification_cases import SPECIFICATION_CASES
+from tests.parquet_events import read_parquet
+from tests.system.check.commands import judged_runs
 from tests.system.check.story import B0, B1, B3, R, Story, W
-from tests.system.check.test_checks import CASES
 
 RECORDED_RUN = Path(__file__).parents[3] / "data" / "bookie-lost-trace.parquet"
-STORIES = [story for case in CASES for story in (case.valid, case.broken, case.unknown)]
-OF_LEDGERS = [
-    case
-    for case in (*PROMISE_CASES, *SPECIFICATION_CASES, *CLUSTER_CASES)
+RUNS = [*judged_runs()]
+STORIES = [run.story for run in RUNS]
+LEDGERS_KEPT = [
+    run
+    for run in RUNS
+    if run.outcome is Outcome.VALID and not run.story.answers
     # A disk may have been damaged before the trace begins.
-    if case.check is not EveryErrorIsExpected
+    if run.check is not EveryErrorIsExpected
 ]
 
 
@@ -79,10 +78,10 @@ def test_incomplete_traces_of_the_recorded_run_can_be_judged() -> None:
 
 @given(st.data())
 def test_a_correct_run_is_not_rejected_because_its_trace_begins_late(data: st.DataObject) -> None:
-    case = data.draw(st.sampled_from(OF_LEDGERS))
-    events = case.valid.events
+    run = data.draw(st.sampled_from(LEDGERS_KEPT))
+    events = run.story.events
     first = data.draw(st.integers(0, len(events)))
-    assert broken(check_all(events[first:], [case.check])) == []
+    assert broken(check_all(events[first:], [run.check])) == []
 
 
 def test_a_writer_that_learns_late_of_a_change_is_judged_though_the_trace_lacks_all_segments() -> (

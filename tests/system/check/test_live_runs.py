@@ -85,7 +85,7 @@ async def test_a_ledger_taken_from_its_writer(cluster: LocalCluster, client: Boo
         await adding
     await read_every_copy(cluster, writer.ledger_id)
     found = await verdicts(cluster, writer.ledger_id)
-    for name in ("AcknowledgedIsDurable", "FenceIsDurableBeforeItsAnswer", "NoDirtyReads"):
+    for name in ("AcknowledgedIsDurable", "FenceIsDurableBeforeTheResponse", "NoDirtyReads"):
         assert found[name].outcome is Outcome.VALID, found[name]
 
 

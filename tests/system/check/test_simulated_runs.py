@@ -2,16 +2,18 @@
 
 import pytest
 
+from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.check import Outcome, Verdict, broken, check_all
 from labkit.system.trace.log import TraceLog
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.variants.cluster_variants import MetadataBeforeCopy
-from labkit.worlds.sim.workload.steps import Read, Recover, Write
+from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Write
 from tests.repeat import repeated
 from tests.system.autorecovery import world as autorecovery
 from tests.system.autorecovery.world import World
@@ -75,6 +77,26 @@ def test_a_reader_that_recovers_the_ledger_of_a_slow_bookie_breaks_no_promise() 
     write = Write(entries=1, ensemble=2, write_quorum=2)
     scenario = Scenario(Cluster(2), (write, Recover(), Read())).with_decision("delay b1>w 0", 10.0)
     assert broken(check_all(run(scenario))) == []
+
+
+def test_a_run_in_which_a_ledger_is_deleted_leaves_nothing_open() -> None:
+    scenario = Scenario(
+        Cluster(5, session_timeout_ms=1000, autorecovery=AutoRecoveryConfig()),
+        (
+            Write(ledger=0, entries=20),
+            Write(ledger=1, entries=20, client="v"),
+            Delete(ledger=0, when=At(2000)),
+            Delete(ledger=1, client="v", when=At(3000)),
+            Write(ledger=2, entries=5, when=At(4000)),
+        ),
+        (Crash("b1", when=At(1000)),),
+    )
+    trace = run(scenario)
+    verdicts = {verdict.name: verdict for verdict in check_all(trace)}
+    assert broken(verdicts.values()) == []
+    assert {event.ledger for event in trace.events if event.kind == "ledger.deleted"} == {0, 1}
+    for name in ("AcknowledgedIsDurable", "LedgerIsClosed"):
+        assert verdicts[name].outcome is Outcome.VALID, verdicts[name]
 
 
 @pytest.mark.slow

@@ -2,17 +2,16 @@
 
 from labkit.system.check import Outcome, broken, check_all, explain
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
-from labkit.system.check.promises.fencing import FenceIsDurableBeforeItsAnswer
+from labkit.system.check.promises.fencing import FenceIsDurableBeforeTheResponse
 from labkit.system.check.promises.specification import OnlyValidFragments
 from labkit.system.check.promises.writing import LacAdvancesInOrder
-from tests.system.check.cases import written
 from tests.system.check.story import B0, B1, B2, R, Story, W
 
-LOST = written().fence(B0, B1, lac=0).end(0)
+LOST = Story().add(0, 1).fence(B0, B1, lac=0).end(0)
 
 
 def test_a_valid_verdict_is_one_line() -> None:
-    verdict = written().verdict(LacAdvancesInOrder)
+    verdict = Story().add(0, 1).verdict(LacAdvancesInOrder)
     assert repr(verdict) == f"✔ LacAdvancesInOrder: valid. {LacAdvancesInOrder.promise}"
 
 
@@ -73,7 +72,7 @@ def test_recovery_reads_that_do_not_fence_are_refused() -> None:
     assert names == [
         "AcknowledgedIsDurable",
         "OneWriter",
-        FenceIsDurableBeforeItsAnswer.__name__,
+        FenceIsDurableBeforeTheResponse.__name__,
         "NoDivergenceBetweenClientAndMetaData",
     ]
 
@@ -82,7 +81,7 @@ def test_a_recovery_that_goes_back_behind_the_last_fragment_is_refused() -> None
     """The last segment's bookies had no entry, so recovery started at 0 and changed that
     ensemble.
     """
-    run = written().tell(W, "ensemble.set", 2, ensemble=("b0", "b1", "b3")).fence(B0, B1)
+    run = Story().add(0, 1).tell(W, "ensemble.set", 2, ensemble=("b0", "b1", "b3")).fence(B0, B1)
     run.tell(R, "ensemble.set", 1, ensemble=("b0", "b1", "b4")).end(1)
     names = [verdict.name for verdict in broken(check_all(run.events))]
     assert OnlyValidFragments.__name__ in names

@@ -30,31 +30,26 @@ class Topic(Story):
             self.tell(M, "deduplication.rebuilt", ledger=-1, size=0, topic=TOPIC)
         self.serve(M)
 
-    def serve(self, broker: str) -> "Topic":
+    def serve(self, broker: str) -> None:
         self.tell(broker, "topic.opened", ledger=-1, topic=TOPIC)
-        return self
 
-    def stop(self) -> "Topic":
+    def stop(self) -> None:
         """Close the topic on the first broker."""
         self.tell(M, "topic.closed", ledger=-1, topic=TOPIC)
-        return self
 
-    def die(self) -> "Topic":
+    def die(self) -> None:
         """Kill the first broker."""
         self.tell(M, "node.killed", ledger=-1)
-        return self
 
-    def unload(self, broker: str = M) -> "Topic":
+    def unload(self, broker: str = M) -> None:
         """Report that the broker has unloaded the topic."""
         self.answers.append(TopicUnloaded(len(self.rows), broker, TOPIC))
-        return self
 
-    def roll(self, broker: str, ledger: int) -> "Topic":
+    def roll(self, broker: str, ledger: int) -> None:
         """Open a new ledger on the broker."""
         self.tell(broker, "ledger.rolled", ledger=ledger, topic=TOPIC, detail="opened")
-        return self
 
-    def ack(self, *receipts: tuple[int, int, int]) -> "Topic":  # type: ignore[override]
+    def receipts(self, *receipts: tuple[int, int, int]) -> None:
         """Acknowledge messages to the producer; a receipt is a sequence id, a ledger and
         an entry.
         """
@@ -68,9 +63,8 @@ class Topic(Story):
                 producer="p",
                 sequence_id=number,
             )
-        return self
 
-    def find(self, *messages: tuple[int, int, int], whole: bool = True) -> "Topic":
+    def find(self, *messages: tuple[int, int, int], whole: bool = True) -> None:
         self.tell(EPILOGUE, "epilogue.started", ledger=-1)
         for number, ledger, entry in messages:
             self.tell(
@@ -84,9 +78,8 @@ class Topic(Story):
             )
         if whole:
             self.tell(EPILOGUE, "topic.read", ledger=-1, size=len(messages), topic=TOPIC)
-        return self
 
-    def keeps(self, payload: str, given: str = "") -> "Topic":
+    def keeps(self, payload: str, given: str = "") -> None:
         """Read message 0 with this payload at the end; if `given`, the producer sent that
         payload.
         """
@@ -94,7 +87,6 @@ class Topic(Story):
             self.answers.append(MessageGiven(len(self.rows), content_of(given)))
         self.find(KEPT[0])
         self.answers.append(MessageRead(len(self.rows) - 1, content_of(payload), 7, 0))
-        return self
 
     def deliver(
         self,
@@ -106,7 +98,7 @@ class Topic(Story):
         key: str = "",
         connection: int = 1,
         waited: int = 0,
-    ) -> "Topic":
+    ) -> None:
         """Deliver messages that arrived `waited` results ago, given as (number, ledger, entry)."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
@@ -114,9 +106,8 @@ class Topic(Story):
             line = key, connection
             got = MessageDelivered(len(self.rows), came, *who, *line, content, ledger, entry, 0)
             self.answers.append(got)
-        return self
 
-    def receive(self, *messages: tuple[int, int, int]) -> "Topic":
+    def receive(self, *messages: tuple[int, int, int]) -> None:
         """Let a consumer in the owner's process receive messages, given as (number, ledger,
         entry).
         """
@@ -124,44 +115,37 @@ class Topic(Story):
             content = content_of("one", number)
             got = MessageReceived(len(self.rows), P, 0, content, ledger, entry)
             self.answers.append(got)
-        return self
 
-    def store(self, *messages: tuple[int, int, int]) -> "Topic":  # type: ignore[override]
+    def read_back(self, *messages: tuple[int, int, int]) -> None:
         """Let the final reader read these messages, given as (number, ledger, entry)."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             self.answers.append(MessageRead(len(self.rows), content, ledger, entry))
-        return self
 
     def accept(
         self, ledger: int, entry: int, broker: str = M, *, batch_index: int = -1, age: int = 0
-    ) -> "Topic":
+    ) -> None:
         """Accept an acknowledgement of the entry, or of one message of its batch. The
         acknowledgement was sent `age` events ago.
         """
         where, at = (ledger, entry, batch_index), len(self.rows)
         self.answers.append(EntryAcknowledged(at, at - age, "c", broker, TOPIC, "s", *where))
-        return self
 
-    def trim(self, *ledgers: int) -> "Topic":
+    def trim(self, *ledgers: int) -> None:
         """Trim these ledgers from the topic's chain."""
         self.answers.append(Trimmed(len(self.rows), TOPIC, ledgers))
-        return self
 
-    def start_over(self, *, is_done: bool) -> "Topic":
+    def start_over(self, *, is_done: bool) -> None:
         """Seek to the first message, or report that the seek is done."""
         self.answers.append(StartedOver(len(self.rows), TOPIC, "s", is_done))
-        return self
 
-    def pass_over(self, ledger: int, entry: int, broker: str = M) -> "Topic":
+    def pass_over(self, ledger: int, entry: int, broker: str = M) -> None:
         """Report that the subscription has acknowledged everything up to the entry."""
         at = len(self.rows)
         self.answers.append(AllAcknowledged(at, at, broker, TOPIC, "s", ledger, entry))
-        return self
 
-    def put_in(self, entry: int, broker: str) -> "Topic":
+    def put_in(self, entry: int, broker: str) -> None:
         self.push(entry, broker).tell(broker, "batch.stored", entry, topic=TOPIC)
-        return self
 
 
 def content_of(payload: str, number: int = 0) -> MessageContent:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labkit.system.model.errors import OtherStorageException, StorageDamagedException
-from labkit.system.storage.other_storages import refuse_other_storages
+from labkit.system.storage.other_storages import reject_other_storages
 from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.sim.machine.disk import SimDisk
 from tests.system.storage.support import GOLDEN, add, open_store, store_over
@@ -39,7 +39,7 @@ def test_a_directory_of_db_ledger_storage_is_refused_and_left_as_it_is(
 def test_a_directory_of_an_old_layout_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(OtherStorageException, match=f"{tmp_path / name} .*before version 3"):
-        refuse_other_storages([RealDisk(tmp_path)])
+        reject_other_storages([RealDisk(tmp_path)])
 
 
 def test_the_simulated_world_refuses_them_too() -> None:
@@ -61,7 +61,7 @@ def test_files_of_either_supported_bookkeeper_storage_do_not_stop_a_bookie() -> 
     bookies = [folder for folder in GOLDEN.iterdir() if (folder / "l").is_dir()]
     assert len(bookies) >= 2
     for bookie in bookies:
-        refuse_other_storages([RealDisk(bookie / "j"), RealDisk(bookie / "l")])
+        reject_other_storages([RealDisk(bookie / "j"), RealDisk(bookie / "l")])
 
 
 @pytest.mark.parametrize("name", ["j/current/9.txn", "l/current/0.log", "l/current/0/5/5.idx"])

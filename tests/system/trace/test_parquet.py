@@ -4,7 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labkit.system.trace.events import DEFAULTS, Event
-from labkit.system.trace.parquet import SCHEMA, read_parquet, to_table, write_parquet
+from labkit.system.trace.parquet import SCHEMA, write_parquet
+from tests.parquet_events import read_parquet
 
 EVENTS = [
     Event(0, 10, "writer", "node.failed", -1, explanation="größer"),
@@ -12,19 +13,11 @@ EVENTS = [
     Event(2, 2**62, "w", "recovery.started", segments=((0, ("b0", "b1")), (7, ("b0", "b2")))),
     Event(3, 2**62, "w", "ensemble.set", ensemble=("b0", "b1"), seconds=1.5, deferred_sync=True),
 ]
-OLD = {name: DEFAULTS[name] for name in ("cause", "file", "bookies", "segments", "seconds")}
 
 
 @pytest.mark.parametrize("events", [[], EVENTS], ids=["none", "some"])
 def test_parquet_gives_the_events_back(tmp_path: Path, events: list[Event]) -> None:
     write_parquet(events, tmp_path / "log.parquet")
-    assert read_parquet(tmp_path / "log.parquet") == events
-
-
-def test_columns_that_a_file_lacks_have_their_defaults(tmp_path: Path) -> None:
-    """The file was written before the columns existed."""
-    events = [each._replace(**OLD) for each in EVENTS]
-    pq.write_table(to_table(events).drop_columns([*OLD]), tmp_path / "log.parquet")
     assert read_parquet(tmp_path / "log.parquet") == events
 
 

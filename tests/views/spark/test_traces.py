@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from labkit.system.trace.events import Event
-from labkit.system.trace.parquet import read_parquet, to_table
+from labkit.system.trace.parquet import to_table
 from labkit.views.spark import flights, traces
+from tests.parquet_events import read_parquet
 from tests.views.spark import traces_by_hand as by_hand
 from tests.views.spark.tables import rows
 

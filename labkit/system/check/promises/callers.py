@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from labkit.system.check.facts import Facts
 from labkit.system.check.promise import Check, end_words
-from labkit.system.trace.answers import AddAnswered, Content, EntriesRead, StepOutlastedRun
+from labkit.system.trace.answers import AddReturned, Content, EntriesRead, StepOutlastedRun
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -52,7 +52,7 @@ class ContentCheck(Check):
         return None if is_same else pushed.event
 
 
-class AddsAreAnsweredWhenConfirmed(ContentCheck):
+class AddsReturnWhenConfirmed(ContentCheck):
     """An add returns only after the writer has confirmed the entry, and it returns the id of the
     entry that contains the payload of that add.
     """
@@ -66,19 +66,18 @@ class AddsAreAnsweredWhenConfirmed(ContentCheck):
         self._confirmed.setdefault((event.node, event.ledger, event.entry), event)
 
     def finish(self) -> None:
-        for answer in self.facts.answers_of(AddAnswered):
+        for answer in self.facts.answers_of(AddReturned):
             self._judge(answer)
 
-    def _judge(self, answer: AddAnswered) -> None:
+    def _judge(self, answer: AddReturned) -> None:
         node, ledger, content = answer.node, answer.ledger, answer.content
         confirmed = self._confirmed.get((node, ledger, content.entry))
         result = f"an add of {node} returned entry {content.entry} of ledger {ledger}"
-        before = self.facts.before(answer)
         if (other := self.check_payload(ledger, content)) is not None:
-            self.report_broken(before, f"{result}, which has a different payload", other)
+            self.report_broken(answer, f"{result}, which has a different payload", other)
         elif confirmed is None or confirmed.seq >= answer.at:
             late = "never" if confirmed is None else "only later"
-            self.report_broken(before, f"{result}, which was {late} confirmed", confirmed)
+            self.report_broken(answer, f"{result}, which was {late} confirmed", confirmed)
         else:
             self.report_kept()
 
@@ -98,14 +97,12 @@ class ReadsReturnWhatWasWritten(ContentCheck):
         request = f"{answer.node} requested {entries} of ledger {answer.ledger}"
         if ids != list(range(answer.first, answer.last + 1)):
             got = ", ".join(map(str, ids)) or "none"
-            self.report_broken(
-                self.facts.before(answer), f"{request}, but got, in this order: {got}"
-            )
+            self.report_broken(answer, f"{request}, but got, in this order: {got}")
             return
         for content in answer.contents:
             if (other := self.check_payload(answer.ledger, content)) is not None:
                 self.report_broken(
-                    self.facts.before(answer),
+                    answer,
                     f"{request}, but got entry {content.entry} with a payload other than the one"
                     " that was written",
                     other,
@@ -189,7 +186,7 @@ class StepsEnd(Check):
                 self.report_doubt("Failed disks may have lost all copies of an entry")
             else:
                 self.report_broken(
-                    self.facts.before(answer),
+                    answer,
                     f"{answer.node} has not completed its step ({answer.step})"
                     f" {answer.waited_s:g} s after the end of the run",
                 )

@@ -59,7 +59,7 @@ class _InOrder(Check):
                 self.report_kept()
             else:
                 self.report_broken(
-                    self.facts.before(answer),
+                    answer,
                     f"{answer.broker} delivered to {answer.consumer} {message_in(answer)}, stored"
                     f" as {answer.ledger}:{answer.entry}, after {message_in(before)}, stored as"
                     f" {before.ledger}:{before.entry}",
@@ -112,7 +112,7 @@ class OwnersConsumersGetAllInOrder(Check):
             self.report_kept()
         else:
             self.report_broken(
-                self.facts.before(got),
+                got,
                 f"{got.consumer} got {message} from its own topic, stored as"
                 f" {got.ledger}:{got.entry}, but {left[0]} was next",
             )
@@ -315,7 +315,7 @@ class AcknowledgedIsNotDeliveredAgain(Check):
             self.report_kept()
         else:
             self.report_broken(
-                self.facts.before(delivery),
+                delivery,
                 f"{delivery.broker} redelivered {message_in(delivery)} (stored as"
                 f" {delivery.ledger}:{delivery.entry}) to {delivery.consumer}, although it had"
                 " already accepted the acknowledgement",

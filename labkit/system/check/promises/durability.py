@@ -38,7 +38,7 @@ class AcknowledgedIsDurable(Check):
             return  # There is no entry that could have been lost.
         if event.entry >= ledger.confirmed:
             self.report_kept()
-        elif not self._doubt_if_formatted(ledger, event.entry + 1):
+        elif not self.report_doubt_if_formatted(ledger, event.entry + 1):
             confirmation = self._confirmation_after(ledger, event.entry)
             lost = confirmation.entry if confirmation else event.entry + 1
             did = "closed" if event.kind == "ledger.closed" else "recovered"
@@ -83,7 +83,7 @@ class AcknowledgedIsDurable(Check):
 
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
         event, closed = self._confirmation_after(ledger, ledger.end), ledger.closed
-        if self._doubt_if_formatted(ledger, ledger.end + 1):
+        if self.report_doubt_if_formatted(ledger, ledger.end + 1):
             return
         if event is not None and closed is not None:
             self.report_broken(
@@ -117,7 +117,7 @@ class AcknowledgedIsDurable(Check):
             failures = failed.get(entry, [])
             denied = {event.peer for event in failures if proves_absence(event)}
             write_set = set(ledger.segments.write_set(entry))
-            if self._doubt_if_formatted(ledger, entry):
+            if self.report_doubt_if_formatted(ledger, entry):
                 continue
             if write_set and write_set <= denied:
                 self.report_broken(
@@ -131,14 +131,6 @@ class AcknowledgedIsDurable(Check):
                     f"At the end, not every bookie could be asked for entry {entry} of ledger"
                     f" {ledger_id}"
                 )
-
-    def _doubt_if_formatted(self, ledger: LedgerFacts, entry: int) -> bool:
-        """Report a doubt and return True if formatting a bookie may have lost the entry."""
-        if is_formatted := ledger.may_be_lost_by_formatting(entry):
-            self.report_doubt(
-                f"Bookies that had entry {entry} of ledger {ledger.ledger_id} were formatted"
-            )
-        return is_formatted
 
 
 class EveryCopyIsDurable(Check):

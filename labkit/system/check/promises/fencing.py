@@ -14,7 +14,7 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 
-class FenceIsDurableBeforeItsAnswer(ResponseCheck):
+class FenceIsDurableBeforeTheResponse(ResponseCheck):
     """A bookie responds to a fencing read, with or without an entry, only after its fence is
     durable.
 
@@ -84,13 +84,12 @@ class FenceIsDurableBeforeItsAnswer(ResponseCheck):
             fault = "before its fence was durable" if is_fenced else "without having fenced it"
             self.suspect(
                 event,
-                bookie,
                 f"{bookie} responded to {event.node}'s recovery of ledger {event.ledger}{phase}"
                 f" {fault}",
             )
 
 
-class FencedBookieRefusesTheWriter(Check):
+class FencedBookieRejectsTheWriter(Check):
     """Once a bookie has fenced a ledger, it rejects all further adds from the ledger's writer, even
     after a restart, unless the bookie has been formatted.
 
@@ -103,7 +102,7 @@ class FencedBookieRefusesTheWriter(Check):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._fences: defaultdict[int, dict[str, Event]] = defaultdict(dict)
-        self._answered: set[tuple[int, str]] = set()
+        self._responded: set[tuple[int, str]] = set()
         self._from_recovery: set[tuple[int, int, str]] = set()
 
     @on("ledger.fenced")
@@ -111,15 +110,15 @@ class FencedBookieRefusesTheWriter(Check):
         self._fences[event.ledger].setdefault(event.node, event)
 
     @on("fence.answered")
-    def answered(self, event: Event) -> None:
-        self._answered.add((event.ledger, event.peer))
+    def responded(self, event: Event) -> None:
+        self._responded.add((event.ledger, event.peer))
 
     @on("node.killed")
     def killed(self, event: Event) -> None:
         bookie = event.node
         for ledger, fences in self._fences.items():
             is_durable = bookie in self.ledgers[ledger].durable_fences
-            survives = is_durable or (ledger, bookie) in self._answered
+            survives = is_durable or (ledger, bookie) in self._responded
             # The fence of a collected ledger exists only in the bookie's memory.
             if not survives or bookie in self.ledgers[ledger].collected:
                 fences.pop(bookie, None)
@@ -128,7 +127,7 @@ class FencedBookieRefusesTheWriter(Check):
     def formatted(self, event: Event) -> None:
         for ledger, fences in self._fences.items():
             fences.pop(event.node, None)
-            self._answered.discard((ledger, event.node))
+            self._responded.discard((ledger, event.node))
 
     @on("add.sent")
     def sent(self, event: Event) -> None:

@@ -135,7 +135,7 @@ class MarkedLedgersAreRepaired(Check):
                 self.report_doubt(f"{min(down)} did not start again")
             else:
                 self.report_broken(
-                    self.facts.before(answer),
+                    answer,
                     f"ledger {answer.ledgers[0]} is still marked {answer.waited_s:g} s after all"
                     " faults were repaired",
                 )

@@ -194,12 +194,10 @@ class MessagesKeepTheirContent(Check):
         given = self._given.get(message)
         where = f"{message} {how} as {got.ledger}:{got.entry}"
         if given is None:
-            self.report_broken(
-                self.facts.before(got), f"{where}, but was not given to any producer"
-            )
+            self.report_broken(got, f"{where}, but was not given to any producer")
         elif given.message != got.message:
             self.report_broken(
-                self.facts.before(got),
+                got,
                 f"{where} with a payload other than the one given to its producer",
             )
         else:
@@ -209,7 +207,7 @@ class MessagesKeepTheirContent(Check):
         message, stored = message_in(got), self._stored[got.ledger, got.entry]
         if stored and message not in stored:
             self.report_broken(
-                self.facts.before(got),
+                got,
                 f"{message} was delivered as {got.ledger}:{got.entry}, but that entry contains"
                 f" {' and '.join(map(str, sorted(stored)))}",
             )

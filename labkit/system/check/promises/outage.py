@@ -4,12 +4,13 @@ In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. Boo
 the promise that `BriefAbsenceIsNoLoss` checks (`lostBookieRecoveryDelay`).
 """
 
-from labkit.system.check.attempt_check import NOTICE_DELAY_US
 from labkit.system.check.facts import Facts
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
+NOTICE_DELAY_US = 200_000
+"""The maximum time that a node needs to notice that a bookie has registered or left."""
 _CLOCK_ERROR_US = 1000
 """Clocks of a live cluster agree to within a millisecond."""
 _GRACE_US = 10_000_000

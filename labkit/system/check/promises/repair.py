@@ -6,17 +6,30 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `replication/ReplicationW
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from labkit.system.check.attempt_check import AttemptCheck
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
+from labkit.system.check.promise import Check
+from labkit.system.check.promises.outage import NOTICE_DELAY_US
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A worker's attempt to repair a ledger. `marked` reports the first under-replication mark that
+    was written during the attempt.
+    """
+
+    begun: Event
+    asked_for_lac: set[str] = field(default_factory=set)
+    marked: Event | None = None
+    has_read_since: bool = False
 
 
 @dataclass(slots=True)
 class _Repairs:
     """The actions of workers and recoverers on a ledger.
 
-    begun         the start of each worker's current attempt
+    attempts      each worker's current attempt
     copying       workers that have copied entries but not yet reported a new ensemble
     died_copying  workers that started again while `copying`, so they must have died
     listed        for each bookie and entry, the first repair that listed the bookie for the entry
@@ -26,7 +39,7 @@ class _Repairs:
                   may die before it reports the end
     """
 
-    begun: dict[str, Event] = field(default_factory=dict)
+    attempts: dict[str, _Attempt] = field(default_factory=dict)
     copying: set[str] = field(default_factory=set)
     died_copying: set[str] = field(default_factory=set)
     listed: dict[tuple[str, int], Event] = field(default_factory=dict)
@@ -34,7 +47,7 @@ class _Repairs:
     found_end: int | None = None
 
 
-class RepairIsComplete(AttemptCheck):
+class RepairIsComplete(Check):
     """A repair lists a bookie only after the bookie has every entry of its share, and completes
     only when no bookie that was down when the repair began is still listed for an entry.
 
@@ -42,20 +55,71 @@ class RepairIsComplete(AttemptCheck):
     to notice that a remaining bookie has lost other entries. A dead bookie may remain listed for a
     segment in which it stores no entries. It may also remain listed for the segment to which a
     writer is adding entries, because no node knows that the bookie is dead until its session
-    expires. After that, the rules of `AttemptCheck` apply.
+    expires. After that, there are two more rules for each attempt.
+
+    If the last ensemble of an open ledger contains a lost bookie, the worker must give the writer
+    some time and then recover the ledger. Until then, the worker must not report the repair as
+    done, and must not defer it because of missing copies. This is checked only in simulated runs,
+    because a worker of a live cluster may learn late that a bookie is lost.
+
+    If the ledger is marked again during an attempt, the attempt must not delete the mark. This is
+    checked only if the audit began after the worker had locked the ledger, and if the worker read
+    copies after the mark had been written.
+
+    These two rules skip nodes that have also been the auditor, because they read copies both as
+    auditors and as workers.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._repairs: defaultdict[int, _Repairs] = defaultdict(_Repairs)
+        self._lost: dict[str, Event] = {}
+        self._last_lost: dict[str, Event] = {}
+        """The most recent `bookie.lost` event of each auditor."""
+        self._auditors: set[str] = set()
+        self._may_be_late: set[str] = set()
+        self._left_open: list[tuple[Event, str, Event]] = []
+        """For each suspect attempt: the event that ended it, a description of the problem, and the
+        event that declared the bookie lost.
+        """
+
+    @on("auditor.elected")
+    def became_auditor(self, event: Event) -> None:
+        self._auditors.add(event.node)
+
+    @on("bookie.lost")
+    def bookie_lost(self, event: Event) -> None:
+        self._lost[event.peer] = self._last_lost[event.node] = event
+
+    @on("message.lost", "message.swapped", "message.copied")
+    def connection_disturbed(self, event: Event) -> None:
+        self._may_be_late.add(event.peer)
 
     @on("replication.started")
     def started(self, event: Event) -> None:
         repairs = self._repairs[event.ledger]
-        repairs.begun[event.node] = event
+        repairs.attempts[event.node] = _Attempt(event)
         if event.node in repairs.copying:
             repairs.copying.discard(event.node)
             repairs.died_copying.add(event.node)
+
+    @on("read.sent")
+    def worker_reads(self, event: Event) -> None:
+        repairs = self._repairs.get(event.ledger)
+        attempt = repairs.attempts.get(event.node) if repairs else None
+        if attempt is not None:
+            attempt.has_read_since = attempt.marked is not None
+            if event.entry < 0:
+                attempt.asked_for_lac.add(event.peer)
+
+    @on("ledger.underreplicated")
+    def marked(self, event: Event) -> None:
+        # The mark is certainly newer than the lock only if the audit began after the ledger was
+        # locked.
+        audit = self._last_lost.get(event.node)
+        for attempt in self._repairs[event.ledger].attempts.values():
+            if audit is not None and audit.seq > attempt.begun.seq:
+                attempt.marked = attempt.marked or event
 
     @on("entry.copied")
     def copied(self, event: Event) -> None:
@@ -63,8 +127,10 @@ class RepairIsComplete(AttemptCheck):
 
     @on("replication.deferred")
     def deferred(self, event: Event) -> None:
-        self._repairs[event.ledger].begun.pop(event.node, None)
+        attempt = self._repairs[event.ledger].attempts.pop(event.node, None)
         self._stop_copying(event)
+        if attempt is not None and event.detail == "short":
+            self._judge_open(event, attempt, "only deferred the repair")
 
     @on("ensemble.deferred")
     def ensemble_deferred(self, event: Event) -> None:
@@ -145,9 +211,13 @@ class RepairIsComplete(AttemptCheck):
     def done(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         repairs = self._repairs[event.ledger]
-        begun = repairs.begun.pop(event.node, None)
+        attempt = repairs.attempts.pop(event.node, None)
+        if attempt is not None:
+            self._judge_open(event, attempt, "considered it repaired")
+            self._judge_mark(event, attempt)
+        begun = attempt.begun if attempt else None
         repairs.copying.discard(event.node)
-        unreported = (*repairs.begun, *sorted(repairs.died_copying))
+        unreported = (*repairs.attempts, *sorted(repairs.died_copying))
         if unreported:
             self.report_doubt(
                 f"{unreported[0]} may have changed ledger {event.ledger} without reporting it"
@@ -178,6 +248,35 @@ class RepairIsComplete(AttemptCheck):
                     )
         self.report_kept()
 
+    def _judge_open(self, event: Event, attempt: _Attempt, did: str) -> None:
+        # A worker that asks for LastAddConfirmed has found the ledger open.
+        if self.ledgers[event.ledger].deleted is not None:
+            return
+        if event.node in self._auditors or event.node in self._may_be_late:
+            return
+        for bookie in sorted(attempt.asked_for_lac & self._lost.keys()):
+            lost, down = self._lost[bookie], self.facts.down.get(bookie)
+            if down is None or down.seq > lost.seq:
+                continue
+            if lost.time_us + NOTICE_DELAY_US < attempt.begun.time_us:
+                wrong = (
+                    f"{event.node} found ledger {event.ledger} open, with the lost bookie {bookie}"
+                    f" in its last ensemble, and {did}"
+                )
+                self._left_open.append((event, wrong, lost))
+
+    def _judge_mark(self, event: Event, attempt: _Attempt) -> None:
+        is_alone = not self._repairs[event.ledger].attempts
+        if event.node in self._auditors or not is_alone:
+            return
+        if attempt.marked is not None and attempt.has_read_since:
+            self.report_broken(
+                event,
+                f"{event.node} removed the mark of ledger {event.ledger}, although"
+                f" {attempt.marked.node} had written it during the repair",
+                attempt.marked,
+            )
+
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
         # Skip entries for which no repair has listed the bookie, because a writer may send them
@@ -194,6 +293,13 @@ class RepairIsComplete(AttemptCheck):
                 f" although {repaired.node} had listed it in a repair",
                 repaired,
             )
+
+    def finish(self) -> None:
+        for event, wrong, lost in self._left_open:
+            if self.facts.is_simulated:
+                self.report_broken(event, wrong, lost)
+            else:
+                self.report_doubt(f"{event.node} may not have known that {lost.peer} was lost")
 
 
 def _holders(ledger: LedgerFacts, begun: Event | None) -> dict[str, None]:

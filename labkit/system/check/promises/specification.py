@@ -95,11 +95,7 @@ class NoDivergenceBetweenClientAndMetaData(Check):
             self._diverged(event, ledger)
 
     def _diverged(self, event: Event, ledger: LedgerFacts) -> None:
-        lost = ledger.end + 1
-        if ledger.may_be_lost_by_formatting(lost):
-            self.report_doubt(
-                f"Bookies that had entry {lost} of ledger {event.ledger} were formatted"
-            )
+        if self.report_doubt_if_formatted(ledger, ledger.end + 1):
             return
         self.report_broken(
             event,

@@ -39,7 +39,7 @@ class UnloadedTopicsAreClosed(Check):
                 self.report_kept()
             else:
                 self.report_broken(
-                    self.facts.before(answer),
+                    answer,
                     f"{answer.broker} reported that {answer.topic} is unloaded, but still"
                     " serves it",
                 )

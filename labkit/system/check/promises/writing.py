@@ -113,7 +113,6 @@ class AckFollowsSync(ResponseCheck):
         elif not ledger.deferred_sync:
             self.suspect(
                 event,
-                bookie,
                 f"{bookie} acknowledged entry {entry} of ledger {event.ledger}"
                 " before it had synced its journal",
             )

@@ -7,7 +7,7 @@ from labkit.system.model.entry import Entry
 from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.messages import Message
 from labkit.system.trace.answers import (
-    AddAnswered,
+    AddReturned,
     AllAcknowledged,
     Answer,
     Content,
@@ -39,7 +39,7 @@ class ResultRecorder:
 
     def added(self, node: str, ledger_id: int, entry_id: int, payload: bytes) -> None:
         content = _content(entry_id, payload)
-        self.recorded.append(AddAnswered(len(self._rows), node, ledger_id, content))
+        self.recorded.append(AddReturned(len(self._rows), node, ledger_id, content))
 
     def read(
         self, node: str, ledger_id: int, first: int, last: int, entries: Iterable[Entry]

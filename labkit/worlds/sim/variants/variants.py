@@ -294,7 +294,7 @@ _BROKER_VARIANTS = (
 _COPY = "EveryCopyIsDurable"
 _STORAGE_PROMISES = {
     "journals removed before the mark": "EveryErrorIsExpected",
-    "fence not flushed": "FencedBookieRefusesTheWriter",
+    "fence not flushed": "FencedBookieRejectsTheWriter",
     "replay keeps the mark": "",
 }
 """The promise that a storage bug breaks ("": none), if it is not `_COPY`."""

@@ -20,7 +20,7 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import OutgoingMessage, encode_message, split_entry
 from labkit.system.topic.producing.publishing import TopicPublisher
-from labkit.system.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
+from labkit.system.trace.answers import AddReturned, EntriesRead, StepOutlastedRun
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, FullDisk, Reset
@@ -141,7 +141,7 @@ CONSUME = Scenario(Cluster(brokers=1), (Publish(messages=8), Consume(messages=8)
 MORE = Publish(messages=8), Consume(messages=9, is_cumulative=True)
 AGAIN = CONSUME.with_fault(Reset("broker0", "c", On("batch.stored", 8)))
 PLANTS = [
-    ("AddsAreAnsweredWhenConfirmed", answer_at_the_first_acknowledgement, Scenario(faults=LATE)),
+    ("AddsReturnWhenConfirmed", answer_at_the_first_acknowledgement, Scenario(faults=LATE)),
     ("ReadsReturnWhatWasWritten", return_entries_backwards, READ),
     ("ClosedLengthIsRight", close_with_length_0, Scenario(workload=(WRITE,))),
     ("StepsEnd", hang_in_every_ensemble_change, CHANGE),
@@ -186,9 +186,9 @@ def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_answers_stand_behind_the_events_that_led_to_them() -> None:
     trace = run(READ)
-    assert [type(each) for each in trace.answers] == [AddAnswered] * 6 + [EntriesRead]
+    assert [type(each) for each in trace.answers] == [AddReturned] * 6 + [EntriesRead]
     for answer in trace.answers[:6]:
-        assert isinstance(answer, AddAnswered)
+        assert isinstance(answer, AddReturned)
         before = trace.events[: answer.at]
         confirmed = [each.entry for each in before if each.kind == "lac.advanced"]
         assert answer.content.entry in confirmed
@@ -212,4 +212,4 @@ def test_an_answer_after_the_end_of_the_run_is_not_judged() -> None:
     # afterwards.
     late = Scenario(workload=(write,), faults=(full,), decisions={"lose zk>w 11": 1}, limit_s=7)
     trace = run_safely(late)
-    assert [type(each) for each in trace.answers] == [AddAnswered, StepOutlastedRun]
+    assert [type(each) for each in trace.answers] == [AddReturned, StepOutlastedRun]

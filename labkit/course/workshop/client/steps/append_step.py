@@ -32,7 +32,7 @@ APPEND = Step(
         ContractLine(IN_ORDER, broken_by=("LacAdvancesInOrder",)),
         ContractLine(
             RETURNS_ID,
-            broken_by=("AcknowledgedIsDurable", "AddsAreAnsweredWhenConfirmed", "ReadersAgree"),
+            broken_by=("AcknowledgedIsDurable", "AddsReturnWhenConfirmed", "ReadersAgree"),
         ),
         ContractLine(LENGTH, broken_by=("ClosedLengthIsRight",)),
         ContractLine(NOT_HELD_UP),

@@ -39,7 +39,7 @@ RECOVER = Step(
         ContractLine(MARKED),
         ContractLine(RETRIES),
         ContractLine(FENCES),
-        ContractLine(FENCING_READS, broken_by=("FenceIsDurableBeforeItsAnswer",)),
+        ContractLine(FENCING_READS, broken_by=("FenceIsDurableBeforeTheResponse",)),
         ContractLine(PROVEN, broken_by=("AcknowledgedIsDurable",)),
         ContractLine(DECIDES),
         ContractLine(LOWER_BOUND),
