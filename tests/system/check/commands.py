@@ -12,7 +12,7 @@ The output for a broken promise contains the event that breaks it, the explanati
 the other events that explain it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,11 @@ SCENARIOS = [
     for path in sorted(Path(__file__).parent.glob("*.txt"))
     for scenario in scenarios_of(path)
 ]
-_BEGINNINGS = {"ledger": Story, "unseen": partial(Story, whole=False), "topic": Topic}
+_BEGINNINGS: dict[str, Callable[..., Story]] = {
+    "ledger": Story,
+    "unseen": partial(Story, whole=False),
+    "topic": Topic,
+}
 _CHECKS = {check.__name__: check for check in CHECKS}
 
 
