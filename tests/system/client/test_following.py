@@ -60,6 +60,17 @@ async def test_a_reader_that_waits_gets_the_entry_that_comes(
     assert [each for _, each, _ in script.recorded("read.done") if each >= 0] == [1]
 
 
+@pytest.mark.parametrize(("timeout_s", "poll_count"), [(0.0, 0), (0.25, 9)])
+@in_virtual_time
+async def test_a_reader_waits_no_longer_than_its_timeout(
+    monkeypatch: pytest.MonkeyPatch, timeout_s: float, poll_count: int
+) -> None:
+    played, _, reader = await followed(monkeypatch)
+    played.has_news.set()  # Bookies end polls early while the ledger is fenced.
+    assert await reader.read_last_add_confirmed_and_entry(1, timeout_s) == (0, None)
+    assert played.poll_count == poll_count
+
+
 async def test_an_explicit_lac_makes_the_newest_entry_readable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
