@@ -20,7 +20,7 @@ _CODES: dict[type[Exception], Code] = {
     NoLedgerException: Code.NO_LEDGER,
     NoEntryException: Code.NO_ENTRY,
 }
-REFUSALS: tuple[type[Exception], ...] = tuple(_CODES)
+REJECTIONS: tuple[type[Exception], ...] = tuple(_CODES)
 
 
 def code_of(error: Exception) -> Code:

@@ -9,7 +9,7 @@ from typing import Protocol
 from labkit.system.bookie.batch_read import read_batch
 from labkit.system.bookie.channel import Batch
 from labkit.system.bookie.commit import Pending
-from labkit.system.bookie.error_codes import REFUSALS, STORAGE_ERRORS, code_of
+from labkit.system.bookie.error_codes import REJECTIONS, STORAGE_ERRORS, code_of
 from labkit.system.bookie.turns import Turns
 from labkit.system.model.batch_read import encode_batch_response
 from labkit.system.model.errors import LedgerFencedException, UnauthorizedAccessException
@@ -115,7 +115,7 @@ class ProtocolV2:
             else:
                 pieces, count = read_batch(self._bookie.read, self._store, request)
                 response = encode_batch_response(request, _OK, pieces)
-        except REFUSALS + STORAGE_ERRORS as error:
+        except REJECTIONS + STORAGE_ERRORS as error:
             code = code_of(error)
             if isinstance(request, ReadRequest):
                 response = encode_response(_READ, code, ledger_id, request.entry_id)

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 from labkit.system.bookie.channel import REQUEST_COST, Batch, Channel
 from labkit.system.bookie.commit import Pending, RunInThread
-from labkit.system.bookie.error_codes import REFUSALS, STORAGE_ERRORS, code_of
+from labkit.system.bookie.error_codes import REJECTIONS, STORAGE_ERRORS, code_of
 from labkit.system.bookie.long_poll import LongPolls
 from labkit.system.bookie.protocol_v2 import BookieOperations
 from labkit.system.bookie.turns import Turns
@@ -100,7 +100,7 @@ class ProtocolV3:
         """End the long polls of these ledgers if their LastAddConfirmed has advanced enough."""
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
             # If LastAddConfirmed cannot be read now, the polls continue until they time out.
-            with suppress(*REFUSALS, *STORAGE_ERRORS):
+            with suppress(*REJECTIONS, *STORAGE_ERRORS):
                 self._polls.advance(ledger_id, last_add_confirmed(self._store, ledger_id))
 
     # Adds and forces
@@ -253,7 +253,7 @@ def _run_or_reject(request: pb.Request, operation: Callable[[], T]) -> T | Messa
     """Return the result of the operation, or the response that reports its error."""
     try:
         return operation()
-    except REFUSALS + STORAGE_ERRORS as error:
+    except REJECTIONS + STORAGE_ERRORS as error:
         return response_to(request, STATUSES[code_of(error)])
 
 
