@@ -133,7 +133,7 @@ async def test_new_bookies_are_published_even_if_restoring_other_copies_fails() 
     replicating = asyncio.ensure_future(repair.replicate(0, 1))
     await until(lambda: repair.script.bookies[1].adds == [0, 1, 2])
     assert await repair.script.segments() == [(0, "b4 b2 b3")]
-    repair.script.bookies[1].refuse(0, Code.IO_ERROR)
+    repair.script.bookies[1].reject(0, Code.IO_ERROR)
     with pytest.raises(LabkitError):
         await replicating
 
@@ -304,7 +304,7 @@ async def test_a_target_that_rejects_an_entry_ends_the_copy() -> None:
     await until(lambda: target.adds == [0, 1])
     target.ack(0)
     await until(lambda: target.adds == [0, 1, 2])
-    target.refuse(1, Code.IO_ERROR)
+    target.reject(1, Code.IO_ERROR)
     with pytest.raises(BKWriteException):
         await copying
     target.ack(2)
@@ -333,7 +333,7 @@ async def test_a_response_after_the_end_of_the_copy_is_ignored() -> None:
     target.serves = False
     copying = asyncio.ensure_future(repair.copy(repair.short(1), {1: "b4"}))
     await until(lambda: source.reads == [0, 3] and target.adds == [1, 2, 4])
-    target.refuse(1, Code.IO_ERROR)
+    target.reject(1, Code.IO_ERROR)
     with pytest.raises(BKWriteException):
         await copying
     source.say(Opcode.READ, Code.OK, 3, source.entries[3])

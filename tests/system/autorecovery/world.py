@@ -62,7 +62,7 @@ class MemoryBookie:
     fenced: dict[int, None] = field(default_factory=dict)
     is_down: bool = False
     is_silent: bool = False
-    refuses_adds: bool = False
+    rejects_adds: bool = False
     gives_no_lists: bool = False
     list_count: int = 0
     """How often the bookie was asked for the list of a ledger's entries."""
@@ -104,7 +104,7 @@ class MemoryBookie:
         flags, _, *columns = request
         if self.fenced.keys() & {*request.ledger_ids} and not flags & Flag.RECOVERY_ADD:
             return Code.FENCED
-        if self.refuses_adds:
+        if self.rejects_adds:
             return Code.IO_ERROR
         for ledger_id, entry_id, entry in zip(*columns, strict=True):
             self.entries[ledger_id, entry_id] = entry

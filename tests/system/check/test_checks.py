@@ -39,7 +39,7 @@ def test_a_promise_is_one_sentence(check: type[Check]) -> None:
     assert promise.replace(" ", "") in "".join((check.__doc__ or "").split())
 
 
-def test_a_kind_that_no_event_has_is_refused() -> None:
+def test_a_kind_that_no_event_has_is_rejected() -> None:
     with pytest.raises(LookupError, match=r"add\.sended"):
         on("add.sended")
 

@@ -61,7 +61,7 @@ def test_explaining_twice_changes_nothing() -> None:
 # The two bugs in BookKeeper 4.13 and earlier that were found with the public specification
 
 
-def test_recovery_reads_that_do_not_fence_are_refused() -> None:
+def test_recovery_reads_that_do_not_fence_are_rejected() -> None:
     """BookKeeper #2614: b2 was not fenced, reported the entry as missing, then accepted the
     writer's add.
     """
@@ -77,7 +77,7 @@ def test_recovery_reads_that_do_not_fence_are_refused() -> None:
     ]
 
 
-def test_a_recovery_that_goes_back_behind_the_last_fragment_is_refused() -> None:
+def test_a_recovery_that_goes_back_behind_the_last_fragment_is_rejected() -> None:
     """The last segment's bookies had no entry, so recovery started at 0 and changed that
     ensemble.
     """

@@ -5,7 +5,7 @@ command.
     config key=value     configure the client; this precedes `ledger`
     add 2                add two entries
     ack b1 0 1           let b1 acknowledge entries 0 and 1
-    refuse b1 0 FENCED   let b1 reject entry 0, for a reason other than an I/O error
+    reject b1 0 FENCED   let b1 reject entry 0, for a reason other than an I/O error
     drop b1, die b1      let b1 close its connections, and refuse new ones
     unregister b4, register b4
     close                close the writer
@@ -124,8 +124,8 @@ class WriterCommands(Commands):
     async def ack(self, bookie: str, *entry_ids: int) -> None:
         self._bookie(bookie).ack(*entry_ids)
 
-    async def refuse(self, bookie: str, entry_id: int, code: str = "IO_ERROR") -> None:
-        self._bookie(bookie).refuse(entry_id, Code[code])
+    async def reject(self, bookie: str, entry_id: int, code: str = "IO_ERROR") -> None:
+        self._bookie(bookie).reject(entry_id, Code[code])
 
     async def drop(self, *bookies: str) -> None:
         for bookie in bookies:

@@ -87,7 +87,7 @@ class ScriptedBookie:
         for entry_id in entry_ids:
             self.say(Opcode.ADD, Code.OK, entry_id)
 
-    def refuse(self, entry_id: int, code: Code) -> None:
+    def reject(self, entry_id: int, code: Code) -> None:
         self.say(Opcode.ADD, code, entry_id)
 
     def drop(self) -> None:

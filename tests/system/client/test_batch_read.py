@@ -150,7 +150,7 @@ async def test_a_batch_ends_in_front_of_a_wrong_digest_and_the_trace_says_so() -
     ]
 
 
-async def test_an_answer_to_a_read_that_was_cancelled_is_dropped() -> None:
+async def test_a_response_to_a_read_that_was_cancelled_is_dropped() -> None:
     script = Script(1, 1, 1)
     _, reading = begun(script, 0, 1)
     await until(lambda: script.bookies[0].asked)

@@ -135,7 +135,7 @@ async def test_fence_survives_restart(cluster: LocalCluster, client: BookKeeper)
 @pytest.mark.promise(
     "Several entries arrive in one response; a bookie without batch reads is read entry by entry"
 )
-async def test_batch_read_gives_what_fits_into_one_answer(client: BookKeeper) -> None:
+async def test_batch_read_gives_what_fits_into_one_response(client: BookKeeper) -> None:
     writer = await client.create_ledger(3, 3, 2)
     payloads = [b"%04d" % number * 25 for number in range(100)]
     await asyncio.gather(*map(writer.add, payloads))

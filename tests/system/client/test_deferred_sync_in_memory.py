@@ -26,7 +26,7 @@ class V3Bookie:
     """A bookie that acknowledges adds and forces, unless a test makes it ignore or reject them."""
 
     silent_to: set[int] = field(default_factory=set)
-    refuses: set[int] = field(default_factory=set)
+    rejects: set[int] = field(default_factory=set)
     asked: list[pb.Request] = field(default_factory=list)
     connections: list["V3Connection"] = field(default_factory=list)
 
@@ -34,8 +34,8 @@ class V3Bookie:
         return [each for each in self.asked if each.header.operation == operation]
 
     def answer(self, request: pb.Request) -> None:
-        refused = request.header.operation in self.refuses
-        status = pb.EIO if refused else pb.EOK
+        rejected = request.header.operation in self.rejects
+        status = pb.EIO if rejected else pb.EOK
         answer = encode_response(request.header, status, response_to(request, status))
         self.connections[-1].on_bodies([answer])
 
@@ -131,7 +131,7 @@ async def test_a_quorum_acknowledges_and_only_a_force_of_all_confirms(
     assert (played.writer.last_add_confirmed, played.writer.length_confirmed) == (0, 5)
 
 
-async def test_adds_are_acknowledged_in_order_whatever_the_order_of_answers(
+async def test_adds_are_acknowledged_in_order_whatever_the_order_of_responses(
     played: PlayedBookies,
 ) -> None:
     for bookie in played.all:
@@ -174,15 +174,15 @@ async def test_a_force_with_nothing_to_force_asks_no_bookie(played: PlayedBookie
     assert [len(bookie.asked_for(pb.FORCE_LEDGER)) for bookie in played.all] == [1, 1, 1]
 
 
-async def test_a_force_that_one_bookie_refuses_moves_nothing_and_the_next_may_succeed(
+async def test_a_force_that_one_bookie_rejects_moves_nothing_and_the_next_may_succeed(
     played: PlayedBookies,
 ) -> None:
     await played.answered_add()
-    played.all[1].refuses = {pb.FORCE_LEDGER}
+    played.all[1].rejects = {pb.FORCE_LEDGER}
     with pytest.raises(BKException):
         await played.writer.force()
     assert played.writer.last_add_confirmed == -1
-    played.all[1].refuses = set()
+    played.all[1].rejects = set()
     await played.writer.force()
     assert played.writer.last_add_confirmed == 0
 
@@ -217,10 +217,10 @@ async def test_a_force_that_failed_forgets_no_connection_that_adds_came_by(
     played: PlayedBookies,
 ) -> None:
     await played.answered_add()
-    played.all[0].refuses = {pb.FORCE_LEDGER}
+    played.all[0].rejects = {pb.FORCE_LEDGER}
     with pytest.raises(BKException):
         await played.writer.force()
-    played.all[0].refuses = set()
+    played.all[0].rejects = set()
     await played.connected_again(1)
     await played.answered_add()
     await _ends_at_force(played, "b2")
@@ -244,7 +244,7 @@ async def test_a_bookie_that_fails_an_add_ends_the_writer_as_none_can_take_its_p
     played: PlayedBookies,
 ) -> None:
     played.all[0].silent_to = {pb.ADD_ENTRY}
-    played.all[2].refuses = {pb.ADD_ENTRY}
+    played.all[2].rejects = {pb.ADD_ENTRY}
     played.all[1].silent_to = {pb.ADD_ENTRY}
     with pytest.raises(BKWriteException, match=r"b3 failed .*a bookie cannot be replaced"):
         await played.writer.add(b"entry")
@@ -257,7 +257,7 @@ async def test_a_bookie_that_fails_an_add_after_its_quorum_ends_the_writer_at_th
 ) -> None:
     played.all[2].silent_to = {pb.ADD_ENTRY}
     assert await played.writer.add(b"entry") == 0
-    played.all[2].refuses = {pb.ADD_ENTRY}
+    played.all[2].rejects = {pb.ADD_ENTRY}
     played.all[2].answer(played.all[2].asked[0])
     await asyncio.sleep(0)
     with pytest.raises(BKWriteException, match=r"b3 failed .*a bookie cannot be replaced"):

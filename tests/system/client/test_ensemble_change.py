@@ -31,7 +31,7 @@ async def test_every_response_of_a_replaced_bookie_is_reported() -> None:
     *_, b3, b4 = script.bookies
     await pushed(script, 3)
     replaced = b3.connections[-1]
-    b3.refuse(0, Code.IO_ERROR)
+    b3.reject(0, Code.IO_ERROR)
     await until(lambda: b4.adds == [0, 1, 2])
     replaced.on_bodies([encode_response(Opcode.ADD, Code.OK, LEDGER, each) for each in (1, 2)])
     acked = [(entry_id, bookie) for _, entry_id, bookie in script.recorded("add.acked")]
@@ -62,7 +62,7 @@ def test_without_a_spare_bookie_the_writer_searches_for_one_once_a_second(
         script = Script(3, 3, 2)
         script.all_serve()
         b3 = script.bookies[2]
-        monkeypatch.setattr(b3, "serve", lambda *_: b3.refuse(b3.adds[-1], Code.IO_ERROR))
+        monkeypatch.setattr(b3, "serve", lambda *_: b3.reject(b3.adds[-1], Code.IO_ERROR))
         watcher, loop = script.client.context.watcher, asyncio.get_running_loop()
         look = watcher.writable
 
@@ -88,7 +88,7 @@ async def test_a_bookie_that_fails_repeatedly_is_avoided_for_a_time() -> None:
     script = Script(2, 2, 2, spares=2, config=config)
     await pushed(script, 2)
     for entry_id in range(2):
-        script.bookies[0].refuse(entry_id, Code.IO_ERROR)
+        script.bookies[0].reject(entry_id, Code.IO_ERROR)
     await until(lambda: script.bookies[2].adds == [0, 1])
     assert await script.client.context.watcher.new_ensemble(3, 2) == ("b2", "b3", "b4")
     assert await script.client.context.watcher.new_ensemble(4, 2) == ("b1", "b2", "b3", "b4")

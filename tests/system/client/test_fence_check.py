@@ -131,7 +131,7 @@ async def test_a_bookie_that_came_back_is_not_trusted_before_the_metadata_are_re
     assert writer.last_add_confirmed == 0
 
 
-async def test_a_store_that_does_not_answer_is_asked_again() -> None:
+async def test_a_store_that_does_not_respond_is_asked_again() -> None:
     script = Script(1, 1, 1)
     script.all_serve()
     failures = 3
@@ -156,7 +156,7 @@ async def test_an_ensemble_change_shows_that_the_ledger_is_open() -> None:
     writer = script.writer()
     added = writer.add(b"x")
     await script.until_asked(1, 0, 1)
-    b1.refuse(0, Code.IO_ERROR)
+    b1.reject(0, Code.IO_ERROR)
     await until(lambda: b3.adds == [0])
     b2.ack(0)
     b3.ack(0)

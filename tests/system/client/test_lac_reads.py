@@ -102,7 +102,7 @@ async def test_a_bookie_that_proves_nothing_new_ends_a_long_poll_without_news() 
     ],
     ids=["explicit", "entry"],
 )
-async def test_proof_with_a_wrong_digest_is_refused(known: StoredLac) -> None:
+async def test_proof_with_a_wrong_digest_is_rejected(known: StoredLac) -> None:
     with pytest.raises(BKDigestMatchException):
         await news(1, PlayedBookie(LongPollResult(9, NO_ENTRY_ID, b""), known))
 
@@ -229,7 +229,7 @@ def test_a_bookie_that_has_nothing_counts_as_one_that_knows_nothing() -> None:
     assert explicit(FailingBookie(*TOLD, errors=[LACKS]), knows(4), knows(4)) == 4
 
 
-def test_too_few_answers_are_not_taken_for_all() -> None:
+def test_too_few_responses_are_not_taken_for_all() -> None:
     failing = [FailingBookie(*TOLD, errors=[SILENT]) for _ in range(2)]
     with pytest.raises(
         BKReadException, match=r"ledger 7: too few bookies responded; .* \(no answer\)"

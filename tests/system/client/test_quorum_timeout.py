@@ -58,7 +58,7 @@ async def test_add_that_has_its_acknowledgements_is_not_late_while_the_ensemble_
     QuorumTimeoutMonitor(writer, HASTY).start()
     stored = asyncio.Event()
     script.store.before_next_set = stored.wait
-    script.bookies[2].refuse(0, Code.IO_ERROR)
+    script.bookies[2].reject(0, Code.IO_ERROR)
     script.bookies[0].ack(0)
     script.bookies[1].ack(0)
     await asyncio.sleep(4 * HASTY.add_entry_quorum_timeout_s)
@@ -107,12 +107,12 @@ async def test_without_a_timeout_a_writer_waits_as_long_as_its_bookies(off: floa
 async def test_writer_that_needs_more_ensemble_changes_than_allowed_ends() -> None:
     script = Script(2, 2, 2, spares=2, config=ONE_CHANGE)
     writer, adds = await pushed(script, 2)
-    script.bookies[1].refuse(0, Code.IO_ERROR)
+    script.bookies[1].reject(0, Code.IO_ERROR)
     await until(lambda: script.bookies[2].adds == [0, 1])
     for bookie in script.bookies[0], script.bookies[2]:
         bookie.ack(0)
     assert await adds[0] == 0
-    script.bookies[2].refuse(1, Code.IO_ERROR)
+    script.bookies[2].reject(1, Code.IO_ERROR)
     async with asyncio.timeout(DEADLINE_S):
         with pytest.raises(
             BKWriteException,
@@ -135,7 +135,7 @@ async def test_change_that_another_client_prevented_does_not_count() -> None:
         await script.manager.write(7, metadata, version)
 
     script.store.before_next_set = custom_metadata_change
-    script.bookies[1].refuse(0, Code.IO_ERROR)
+    script.bookies[1].reject(0, Code.IO_ERROR)
     await until(lambda: script.bookies[2].adds == [0])
     script.bookies[0].ack(0)
     script.bookies[2].ack(0)

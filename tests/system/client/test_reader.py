@@ -79,7 +79,7 @@ async def test_no_such_entry_from_all_proves_that_it_is_not_there() -> None:
     assert isinstance(error, PROVES_ABSENCE)
 
 
-async def test_silent_bookie_is_a_timeout_and_its_late_answer_is_dropped() -> None:
+async def test_silent_bookie_is_a_timeout_and_its_late_response_is_dropped() -> None:
     script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.01))
     reader = script.reader(0)
     assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
@@ -97,7 +97,7 @@ def test_a_request_is_given_up_at_the_moment_when_its_time_is_up() -> None:
     assert SimLoop().run(given_up_at()) == 3.0
 
 
-async def test_cancelled_read_leaves_the_next_one_its_answer() -> None:
+async def test_cancelled_read_leaves_the_next_one_its_response() -> None:
     script = Script(1, 1, 1)
     reader = script.reader(0)
     cancelled = asyncio.create_task(reader.read_entry(0))
@@ -144,7 +144,7 @@ async def test_damaged_last_entry_tells_nothing_about_last_add_confirmed() -> No
         await asking
 
 
-async def test_a_bookie_that_refuses_the_password_ends_the_question_for_last_entries() -> None:
+async def test_a_bookie_that_rejects_the_password_ends_the_question_for_last_entries() -> None:
     script = Script(3, 3, 2)
     reader = script.reader()
     asking = asyncio.create_task(
@@ -163,7 +163,7 @@ async def test_empty_ledger_has_nothing_confirmed() -> None:
     assert await asking == -1
 
 
-async def test_bookies_answer_counts_where_the_metadata_cannot_be_read(
+async def test_bookies_response_counts_where_the_metadata_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script = Script(1, 1, 1)

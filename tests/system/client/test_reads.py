@@ -46,7 +46,7 @@ async def test_try_read_is_content_with_the_first_bookie_that_knows_more() -> No
     assert await script.reader().try_read_last_add_confirmed() == 2
 
 
-async def test_try_read_fails_only_if_no_bookie_answers() -> None:
+async def test_try_read_fails_only_if_no_bookie_responds() -> None:
     script = serving()
     for bookie in script.bookies[:2]:
         bookie.is_up = False
@@ -126,7 +126,7 @@ async def test_entry_that_all_bookies_deny_is_missing_if_the_metadata_say_the_sa
 # Speculative reads
 
 
-async def test_bookie_that_answers_is_waited_for() -> None:
+async def test_bookie_that_responds_is_waited_for() -> None:
     """The bookie is slow with one entry but not dead; reading from others too would double the
     load.
     """

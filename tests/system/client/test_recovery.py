@@ -265,7 +265,7 @@ async def late_add(script: Script) -> tuple[asyncio.Future[int], LedgerMetadata]
     return added, reader.metadata
 
 
-async def test_late_add_to_a_bookie_that_the_first_fence_missed_is_refused() -> None:
+async def test_late_add_to_a_bookie_that_the_first_fence_missed_is_rejected() -> None:
     added, metadata = await late_add(serving())
     assert metadata.last_entry_id == -1
     with pytest.raises(BKLedgerFencedException):

@@ -160,7 +160,7 @@ async def test_silent_bookies_are_replaced_one_after_the_other_until_none_is_lef
     assert len(await reading) == 1
 
 
-async def test_of_two_answers_to_one_question_the_first_counts() -> None:
+async def test_of_two_responses_to_one_question_the_first_counts() -> None:
     script = Script(3, 3, 2, config=HASTY)
     b1, b2, _ = script.bookies
     _, reading = begun(script, {4: [B1, B2], 5: [B2]})
@@ -245,7 +245,7 @@ NO_ENTRY = BKNoSuchEntryException.__name__
         (-1, KEY, Code.IO_ERROR, [("fence.sent", -1, ""), ("fence.failed", -1, "BKReadException")]),
     ],
 )
-async def test_a_question_and_its_answer_are_reported_as_a_read_or_as_a_fence(
+async def test_a_question_and_its_response_are_reported_as_a_read_or_as_a_fence(
     entry_id: int, key: bytes, code: Code, told: list[tuple[str, int, str]]
 ) -> None:
     heard = Heard(code)
@@ -254,7 +254,7 @@ async def test_a_question_and_its_answer_are_reported_as_a_read_or_as_a_fence(
 
 
 @pytest.mark.parametrize("what", ["another entry", "a wrong digest"])
-async def test_an_answer_that_is_not_the_entry_is_an_error(what: str) -> None:
+async def test_a_response_that_is_not_the_entry_is_an_error(what: str) -> None:
     data = Script(1, 1, 1).stored(4)
     heard = Heard(data=data if what == "another entry" else data[:-1] + b"?")
     rows = await heard.ask(3 if what == "another entry" else 4)

@@ -86,7 +86,7 @@ async def push_three_that_fail(*, closes: bool) -> None:
         script.client.close()
     else:
         for entry_id in range(3):
-            script.bookies[0].refuse(entry_id, Code.IO_ERROR)
+            script.bookies[0].reject(entry_id, Code.IO_ERROR)
     await until(lambda: writer.is_ended)
 
 
@@ -108,7 +108,7 @@ async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
     writer = script.writer()
     added = writer.add(b"x")
     await script.until_asked(1)
-    script.bookies[0].refuse(0, Code.IO_ERROR)
+    script.bookies[0].reject(0, Code.IO_ERROR)
     with pytest.raises(BKNotEnoughBookiesException):
         await writer.all_confirmed()
     with pytest.raises(BKNotEnoughBookiesException):
@@ -131,7 +131,7 @@ async def test_closed_client_fails_adds_and_does_not_connect() -> None:
 
 
 @in_virtual_time
-async def test_payload_above_the_limit_of_a_frame_is_refused_and_takes_no_id() -> None:
+async def test_payload_above_the_limit_of_a_frame_is_rejected_and_takes_no_id() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
     with pytest.raises(BKIncorrectParameterException, match=f"at most {MAX_PAYLOAD_SIZE}"):
@@ -174,7 +174,7 @@ async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:
     b1, b2, b3, b4 = script.bookies
     b1.ack(0, 1)
     assert writer.last_add_confirmed == -1
-    b2.refuse(0, Code.IO_ERROR)
+    b2.reject(0, Code.IO_ERROR)
     await until(lambda: b4.adds == [0, 1])
     b4.ack(0)
     assert [added.done() for added in adds] == [True, False]

@@ -52,12 +52,12 @@ def test_folder_outside_ascii_is_written_in_octal_as_bookkeeper_does() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"3\nhost\n/j\n/l", b"5\nno such field: 1\n", b"5\n\xff"])
-def test_cookie_that_cannot_be_read_is_refused_by_place(data: bytes) -> None:
+def test_cookie_that_cannot_be_read_is_rejected_by_place(data: bytes) -> None:
     with pytest.raises(InvalidCookieException, match="here"):
         Cookie.decode(data, "here")
 
 
-def test_cookie_of_a_bookie_with_separate_index_directories_is_refused() -> None:
+def test_cookie_of_a_bookie_with_separate_index_directories_is_rejected() -> None:
     text = Cookie("b", "/j", ("/l",), COOKIE.instance_id).encode()
     assert Cookie.decode(text + b'indexDirs: "1\\t/l"\n', "here").ledger_dirs == ("/l",)
     with pytest.raises(
@@ -82,7 +82,7 @@ async def test_first_start_stamps_every_directory_and_then_the_cluster() -> None
     assert await store.get(NODE) == (COOKIE.encode(), 0)
 
 
-async def test_directory_of_another_storage_is_refused_before_it_is_stamped() -> None:
+async def test_directory_of_another_storage_is_rejected_before_it_is_stamped() -> None:
     store, bookie = MemoryStore(), machine()
     bookie.disks[1].create("0.log").close()
     with pytest.raises(OtherStorageException, match="before version 3"):
@@ -109,7 +109,7 @@ async def test_a_bookie_does_not_start_on_other_directories_than_its_own() -> No
 
 
 @pytest.mark.promise("Cookies keep foreign and lost disks out")
-async def test_directories_of_another_bookie_or_cluster_are_refused() -> None:
+async def test_directories_of_another_bookie_or_cluster_are_rejected() -> None:
     bookie = await started(MemoryStore())
     with pytest.raises(InvalidCookieException, match="another cluster"):
         await check_cookie(MemoryStore(), COOKIE, bookie.disks)
@@ -124,7 +124,7 @@ async def test_a_new_bookie_needs_empty_directories() -> None:
         await check_cookie(MemoryStore(), COOKIE, bookie.disks)
 
 
-async def test_of_two_bookies_that_join_with_one_id_the_second_is_refused_and_stamps_nothing() -> (
+async def test_of_two_bookies_that_join_with_one_id_the_second_is_rejected_and_stamps_nothing() -> (
     None
 ):
     class Raced(MemoryStore):

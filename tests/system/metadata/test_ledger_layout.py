@@ -61,13 +61,13 @@ def test_layout_node_of_format_1_has_the_short_name(layout: LedgerLayout) -> Non
         b"\xff",
     ],
 )
-def test_layout_that_is_not_known_is_refused_with_those_that_are(data: bytes) -> None:
+def test_layout_that_is_not_known_is_rejected_with_those_that_are(data: bytes) -> None:
     with pytest.raises(ForeignLayoutError, match="supports the ledger managers hierarchical, flat"):
         decode_ledger_layout(data)
 
 
 @pytest.mark.parametrize(("layout", "ledger_id"), [(FLAT, 10**10), (FLAT, -1), (HIERARCHICAL, -7)])
-def test_id_that_does_not_fit_its_layout_is_refused(layout: LedgerLayout, ledger_id: int) -> None:
+def test_id_that_does_not_fit_its_layout_is_rejected(layout: LedgerLayout, ledger_id: int) -> None:
     with pytest.raises(BKIncorrectParameterException, match=r"does not fit the .* layout"):
         layout.path_of(ledger_id)
 

@@ -61,7 +61,7 @@ def test_a_location_is_parsed_as_bookkeeper_parses_it(
         ("h:2181//a", "not a valid ZooKeeper path"),
     ],
 )
-def test_a_uri_that_is_not_a_place_in_zookeeper_is_refused_by_name(text: str, reason: str) -> None:
+def test_a_uri_that_is_not_a_place_in_zookeeper_is_rejected_by_name(text: str, reason: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=reason):
         parse_location(text)
 

@@ -35,7 +35,7 @@ def test_every_group_says_where_its_bookies_stand() -> None:
         pytest.param(b"[" * 500_000, id="nested"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_what_it_should_be(data: bytes) -> None:
+def test_what_makes_no_sense_is_rejected_with_what_it_should_be(data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException, match=r"/bookies must be JSON"):
         decode_racks(data)
 

@@ -171,7 +171,7 @@ def test_registration_that_names_no_address_is_damaged(bookie_id: str, data: byt
 
 
 @pytest.mark.parametrize("bookie_id", ["", "a b", "a/b", "readonly", "ReadOnly", "ä"])
-def test_id_that_bookkeeper_would_not_take_is_refused(bookie_id: str) -> None:
+def test_id_that_bookkeeper_would_not_take_is_rejected(bookie_id: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="invalid bookie id"):
         check_bookie_id(bookie_id)
 

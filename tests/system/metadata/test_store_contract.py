@@ -42,7 +42,7 @@ async def node_is_created_once_with_its_data_and_missing_parents(world: World) -
 
 
 @rule
-async def node_that_is_too_large_is_refused_and_the_session_goes_on(world: World) -> None:
+async def node_that_is_too_large_is_rejected_and_the_session_goes_on(world: World) -> None:
     store = await world.session("a")
     await store.create("/large/alive", b"", ephemeral=True)
     most = MAX_NODE_BYTES - len("/large/node")
@@ -186,7 +186,7 @@ async def ephemeral_node_ends_with_its_session(world: World) -> None:
 
 
 @rule
-async def session_that_was_ended_answers_that_it_is_unavailable(world: World) -> None:
+async def session_that_was_ended_responds_that_it_is_unavailable(world: World) -> None:
     store = await world.session("a")
     await world.end("a")
     with pytest.raises(MetadataUnavailableError):
@@ -372,7 +372,7 @@ async def change_during_a_lost_connection_does_not_go_untold(world: World) -> No
 
 
 @rule
-async def silence_is_told_once_and_before_the_answer_that_ends_it(world: World) -> None:
+async def silence_is_told_once_and_before_the_response_that_ends_it(world: World) -> None:
     store = await world.session("a")
     await store.create("/silent", b"")
     told: list[str] = []

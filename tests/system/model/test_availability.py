@@ -23,7 +23,7 @@ WORKED = (
 """The response of Apache's bookie that has entries 0, 1, 3, 4, 6 and 7, with one group per run."""
 
 
-def test_apaches_answer_is_read() -> None:
+def test_apaches_response_is_read() -> None:
     found = decode_availability(bytes.fromhex(WORKED))
     assert [entry_id for entry_id in range(-1, 10) if entry_id in found] == [0, 1, 3, 4, 6, 7]
 
@@ -58,7 +58,7 @@ def test_every_set_of_entries_comes_back(entry_ids: set[int]) -> None:
         Sequences(0, 3, 1, -3),
     ],
 )
-def test_groups_that_make_no_sense_are_refused(group: Sequences) -> None:
+def test_groups_that_make_no_sense_are_rejected(group: Sequences) -> None:
     with pytest.raises(ValueError, match="is invalid"):
         decode_availability(encode_availability(AvailabilityOfEntries((group,))))
 
@@ -72,6 +72,6 @@ def test_groups_that_make_no_sense_are_refused(group: Sequences) -> None:
         b"\0\0\0\1" + bytes.fromhex(WORKED)[4:],
     ],
 )
-def test_a_list_that_is_not_whole_is_refused(data: bytes) -> None:
+def test_a_list_that_is_not_whole_is_rejected(data: bytes) -> None:
     with pytest.raises(ValueError, match="not a list of entries"):
         decode_availability(data)

@@ -31,7 +31,7 @@ def test_request_is_encoded_as_bookkeeper_does() -> None:
     )
 
 
-def test_answer_is_encoded_as_bookkeeper_does() -> None:
+def test_response_is_encoded_as_bookkeeper_does() -> None:
     assert batch_answer(REQUEST, Code.OK, [ENTRY]).hex() == (
         "020700000000000000000000000000070000000000000000000000000000000900000029" + ENTRY.hex()
     )
@@ -44,14 +44,14 @@ def test_request_comes_back_from_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("entries", [[], [ENTRY], [ENTRY, b"", ENTRY]])
-def test_entries_come_back_from_an_answer(entries: list[bytes]) -> None:
+def test_entries_come_back_from_a_response(entries: list[bytes]) -> None:
     [answer] = decode_responses([batch_answer(REQUEST, Code.OK, entries)])
     assert (answer.ledger_id, answer.entry_id, answer.code) == (7, 0, Code.OK)
     found = find_batch_entries(answer.entry)
     assert [answer.entry[start:end] for start, end in found] == entries
 
 
-def test_answer_that_is_cut_short_is_an_error() -> None:
+def test_response_that_is_cut_short_is_an_error() -> None:
     [answer] = decode_responses([batch_answer(REQUEST, Code.OK, [ENTRY])])
     for size in range(len(answer.entry) - len(ENTRY) - 3, len(answer.entry)):
         with pytest.raises(BKReadException, match="ends within its entry 0"):

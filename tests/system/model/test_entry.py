@@ -67,7 +67,7 @@ def test_entry_survives_encoding(entry: Entry, digest_type: DigestType) -> None:
     flip=st.integers(1, 255),
     digest_type=st.sampled_from([DigestType.CRC32C, DigestType.CRC32, DigestType.HMAC]),
 )
-def test_a_damaged_byte_anywhere_is_refused(
+def test_a_damaged_byte_anywhere_is_rejected(
     payload: bytes, position: int, flip: int, digest_type: DigestType
 ) -> None:
     digest = make_digest(digest_type, b"pw")
@@ -90,7 +90,7 @@ def test_an_entry_is_decoded_where_it_lies_in_other_bytes() -> None:
 
 
 @pytest.mark.parametrize("digest_type", DigestType)
-def test_an_entry_cut_short_is_refused(digest_type: DigestType) -> None:
+def test_an_entry_cut_short_is_rejected(digest_type: DigestType) -> None:
     digest = make_digest(digest_type, b"pw")
     data = encode_entry(Entry(5, 1, 0, 0, b""), digest)
     for size in range(len(data)):
@@ -100,7 +100,7 @@ def test_an_entry_cut_short_is_refused(digest_type: DigestType) -> None:
 
 @pytest.mark.parametrize("digest_type", DigestType)
 @pytest.mark.parametrize(("ledger_id", "entry_id"), [(6, 0), (5, 1), (6, NO_ENTRY_ID)])
-def test_another_entry_than_asked_for_is_refused(
+def test_another_entry_than_asked_for_is_rejected(
     digest_type: DigestType, ledger_id: int, entry_id: int
 ) -> None:
     digest = make_digest(digest_type, b"pw")

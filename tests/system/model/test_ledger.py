@@ -137,14 +137,14 @@ def test_metadata_survives_encoding(metadata: LedgerMetadata) -> None:
 
 
 @pytest.mark.parametrize("data", [OPEN_BYTES, CLOSED_BYTES], ids=["open", "closed"])
-def test_metadata_cut_short_anywhere_is_refused(data: bytes) -> None:
+def test_metadata_cut_short_anywhere_is_rejected(data: bytes) -> None:
     for size in range(len(data)):
         with pytest.raises(BKMetadataSerializationException):
             decode_ledger_metadata(data[:size])
 
 
 @given(position=st.integers(0, len(CLOSED_BYTES) - 1), byte=st.integers(0, 255))
-def test_damaged_metadata_is_refused_or_keeps_the_rules(position: int, byte: int) -> None:
+def test_damaged_metadata_is_rejected_or_keeps_the_rules(position: int, byte: int) -> None:
     damaged = bytearray(CLOSED_BYTES)
     damaged[position] = byte
     try:
@@ -222,7 +222,7 @@ def test_change_keeps_the_format_version() -> None:
         b"BookieMetadataFormatVersion\t4\n",
     ],
 )
-def test_unknown_format_version_is_refused_by_name(data: bytes) -> None:
+def test_unknown_format_version_is_rejected_by_name(data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException, match="expected format version 1, 2 or 3"):
         decode_ledger_metadata(data)
 
@@ -240,7 +240,7 @@ def test_unknown_format_version_is_refused_by_name(data: bytes) -> None:
         (2, "\x00"),
     ],
 )
-def test_damaged_text_is_refused(version: int, body: str) -> None:
+def test_damaged_text_is_rejected(version: int, body: str) -> None:
     with pytest.raises(BKMetadataSerializationException, match="damaged"):
         decode_ledger_metadata(of_version(version, body))
 
@@ -256,7 +256,7 @@ def test_damaged_text_is_refused(version: int, body: str) -> None:
         replace(OPEN, ack_quorum=3),
     ],
 )
-def test_metadata_that_breaks_the_invariants_is_refused(broken: LedgerMetadata) -> None:
+def test_metadata_that_breaks_the_invariants_is_rejected(broken: LedgerMetadata) -> None:
     with pytest.raises(BKMetadataSerializationException, match="damaged"):
         decode_ledger_metadata(encode_ledger_metadata(broken))
 
@@ -276,6 +276,6 @@ def test_falling_quorums_are_allowed(quorums: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("quorums", [(2, 3, 2), (3, 2, 3), (3, 2, 0), (0, 0, 0), (-1, -1, -1)])
-def test_other_quorums_are_refused_with_what_is_allowed(quorums: tuple[int, int, int]) -> None:
+def test_other_quorums_are_rejected_with_what_is_allowed(quorums: tuple[int, int, int]) -> None:
     with pytest.raises(BKIncorrectParameterException, match="expected ensemble_size >="):
         check_quorums(*quorums)

@@ -50,7 +50,7 @@ def test_ids_of_different_partitions_do_not_compare(other: object) -> None:
         "١:2:-1:-1",
     ],
 )
-def test_anything_else_is_refused_with_the_form_that_is_allowed(text: str) -> None:
+def test_anything_else_is_rejected_with_the_form_that_is_allowed(text: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="ledgerId:entryId:partition:batch"):
         MessageId.parse(text)
 
@@ -143,7 +143,7 @@ def test_earliest_and_latest_enclose_the_ids_of_every_partition(message_id: Mess
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\x08\x01", b"1:2:-1:-1"])
-def test_other_bytes_are_refused(data: bytes) -> None:
+def test_other_bytes_are_rejected(data: bytes) -> None:
     with pytest.raises(BKIncorrectParameterException, match="expected a MessageID"):
         MessageId.from_bytes(data)
 

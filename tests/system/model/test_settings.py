@@ -40,7 +40,7 @@ def test_a_value_in_its_range_is_taken(taken: dict[str, Any]) -> None:
         ({"limit": -2}, "limit is -2; it must be at least 1, or -1"),
     ],
 )
-def test_a_value_out_of_its_range_is_refused(refused: dict[str, Any], message: str) -> None:
+def test_a_value_out_of_its_range_is_rejected(refused: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSettingException) as said:
         Sizes(**refused)
     assert str(said.value) == message

@@ -72,7 +72,7 @@ def test_request_has_bookkeepers_bytes(body: bytes, expected: str, request_: Req
 
 
 @pytest.mark.parametrize(("answer", "expected"), ANSWERS, ids=ANSWER_NAMES)
-def test_answer_has_bookkeepers_bytes(answer: Response, expected: str) -> None:
+def test_response_has_bookkeepers_bytes(answer: Response, expected: str) -> None:
     opcode, code, ledger_id, entry_id, entry = answer
     body = encode_response(Opcode(opcode), Code(code), ledger_id, entry_id, entry)
     assert body.hex() == expected
@@ -175,7 +175,7 @@ def singly(request: Request) -> list[Request]:
     ]
 
 
-def test_a_batch_is_answered_add_by_add() -> None:
+def test_a_batch_gets_one_response_per_add() -> None:
     batch = AddBatch(0, KEY, [7, 8], [3, 1], [stored(7, 3), stored(8, 1)])
     assert decode_responses(batch.responses(Code.FENCED)) == [
         Response(Opcode.ADD, Code.FENCED, ledger_id, entry_id, b"")
@@ -222,7 +222,7 @@ def test_a_read_with_impossible_ids_is_a_bad_request(ledger_id: int, entry_id: i
 
 
 @pytest.mark.parametrize("version", [3, 10, 127, -1, -128])
-def test_another_protocol_version_is_refused_as_such(version: int) -> None:
+def test_another_protocol_version_is_rejected_as_such(version: int) -> None:
     head = version << 24 | Opcode.READ << 16
     (request,) = decode_requests([struct.pack(">iqq", head, 7, 0)])
     assert request == BadRequest(head, Code.BAD_VERSION)
@@ -237,7 +237,7 @@ def test_an_unknown_opcode_is_a_bad_request() -> None:
     ]
 
 
-def test_an_answers_flags_are_zero() -> None:
+def test_the_flags_of_a_response_are_zero() -> None:
     head = packet_header(Opcode.READ, Flag.FENCE)
     assert encode_bad_request(BadRequest(head, Code.BAD_REQUEST))[:4].hex() == "02020000"
 

@@ -109,7 +109,7 @@ def test_request_comes_back_as_it_was_encoded(operation: pb.OperationType, part:
 
 
 @pytest.mark.parametrize(("operation", "part"), REQUESTS)
-def test_answer_has_number_and_ids_of_its_request(
+def test_response_has_number_and_ids_of_its_request(
     operation: pb.OperationType, part: Message
 ) -> None:
     request = decode_request(encode_request(operation, 5, part, HIGH_PRIORITY))
@@ -230,7 +230,7 @@ def test_every_failure_is_an_exception_that_names_bookie_operation_and_status(
 
 
 @pytest.mark.parametrize(("operation", "part"), WITHOUT_STATUS)
-def test_an_answer_may_have_no_status_but_the_messages(
+def test_a_response_may_have_no_status_but_the_messages(
     operation: pb.OperationType, part: Message
 ) -> None:
     header = decode_request(encode_request(operation, 1, part)).header
@@ -240,7 +240,7 @@ def test_an_answer_may_have_no_status_but_the_messages(
     assert "EBADREQ" in str(error)
 
 
-def test_a_successful_answer_is_not_an_error() -> None:
+def test_a_successful_response_is_not_an_error() -> None:
     request = decode_request(encode_request(pb.ADD_ENTRY, 1, ADD))
     body = encode_response(request.header, pb.EOK, response_to(request, pb.EOK))
     assert error_of(decode_response(body), "b1") is None

@@ -86,7 +86,7 @@ def test_a_listener_that_stops_while_it_is_called_costs_the_others_nothing() -> 
         ("read.swerved", {}),
     ],
 )
-def test_a_column_or_a_detail_that_the_kind_does_not_have_is_refused(
+def test_a_column_or_a_detail_that_the_kind_does_not_have_is_rejected(
     kind: str, fields: Fields
 ) -> None:
     recorder = Recorder("n", Clock())

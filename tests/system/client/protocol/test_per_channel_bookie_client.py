@@ -111,7 +111,7 @@ async def test_a_lost_connection_gives_up_all_that_was_asked_even_what_was_not_s
     assert network.batches == [[b"sent"]]
 
 
-async def test_just_after_a_loss_requests_are_refused_without_a_connection(
+async def test_just_after_a_loss_requests_are_rejected_without_a_connection(
     client: Requests, network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 3600.0)
@@ -156,7 +156,7 @@ def test_a_tenth_of_a_second_after_a_loss_a_request_connects_again() -> None:
     assert SimLoop().run(connections_after(0.11)) == 2
 
 
-async def test_a_closed_client_refuses_for_ever(
+async def test_a_closed_client_rejects_for_ever(
     client: Requests, network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 0.0)

@@ -151,7 +151,7 @@ async def patient(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
 
 @pytest.mark.promise("A response to a plain read, however late, never counts as a fence")
 @pytest.mark.parametrize("fences_first", [False, True])
-async def test_answers_to_a_plain_and_a_fencing_read_are_never_mistaken(
+async def test_responses_to_a_plain_and_a_fencing_read_are_never_mistaken(
     client: Client, fences_first: bool
 ) -> None:
     first = await client.read_newest(fences=fences_first)
@@ -164,7 +164,7 @@ async def test_answers_to_a_plain_and_a_fencing_read_are_never_mistaken(
 
 
 @pytest.mark.parametrize("fences_first", [False, True])
-async def test_late_answer_of_a_read_that_was_given_up_is_not_that_of_the_other_kind(
+async def test_late_response_of_a_read_that_was_given_up_is_not_that_of_the_other_kind(
     impatient: Client, fences_first: bool
 ) -> None:
     given_up = await impatient.read_newest(fences=fences_first)
@@ -177,7 +177,7 @@ async def test_late_answer_of_a_read_that_was_given_up_is_not_that_of_the_other_
     assert entries(other) == [b"to the other"]
 
 
-async def test_reads_of_one_kind_share_a_connection_and_are_answered_in_turn(
+async def test_reads_of_one_kind_share_a_connection_and_get_their_responses_in_turn(
     client: Client,
 ) -> None:
     told = [await client.read_newest(fences=True) for _ in range(3)]
@@ -187,7 +187,7 @@ async def test_reads_of_one_kind_share_a_connection_and_are_answered_in_turn(
     assert [entries(each) for each in told] == [[b"0"], [b"1"], [b"2"]]
 
 
-async def test_a_connection_is_for_fencing_reads_until_the_last_one_has_its_answer(
+async def test_a_connection_is_for_fencing_reads_until_the_last_one_has_its_response(
     client: Client,
 ) -> None:
     told = [await client.read_newest(fences=True) for _ in range(2)]
@@ -199,7 +199,7 @@ async def test_a_connection_is_for_fencing_reads_until_the_last_one_has_its_answ
     assert [entries(each) for each in (*told, plain)] == [[b"first"], [b"second"], [b"plain"]]
 
 
-async def test_answered_reads_leave_the_connection_to_the_other_kind(client: Client) -> None:
+async def test_reads_with_responses_leave_the_connection_to_the_other_kind(client: Client) -> None:
     for fences in (False, True, False, True):
         told = await client.read_newest(fences=fences)
         client.answer(0, b"now")
@@ -207,7 +207,7 @@ async def test_answered_reads_leave_the_connection_to_the_other_kind(client: Cli
     assert client.bookie.connect_count == 1
 
 
-async def test_new_connection_owes_no_answers_of_the_lost_one(client: Client) -> None:
+async def test_new_connection_owes_no_responses_of_the_lost_one(client: Client) -> None:
     await client.read_newest(fences=False)
     client.bookie.drop()
     told: Told = []
@@ -258,7 +258,7 @@ async def test_what_timed_out_before_there_was_a_connection_is_never_sent(
     assert impatient.bookie.reads == [777]
 
 
-async def test_a_bookie_that_owes_too_many_answers_is_left(
+async def test_a_bookie_that_owes_too_many_responses_is_left(
     impatient: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
@@ -269,7 +269,7 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
         await until(told.__len__)
         assert isinstance(told[0], BKTimeoutException)
 
-    async def is_refused() -> bool:
+    async def is_rejected() -> bool:
         """Return whether a request is rejected; it times out until the connection is closed."""
         told.clear()
         body = encode_read(LEDGER, NEWEST, b"")
@@ -277,12 +277,12 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
         await until(lambda: told)
         return isinstance(told[0], BKBookieHandleNotAvailableException)
 
-    await until_true(is_refused)
+    await until_true(is_rejected)
     assert "b1 cannot be reached: responses to 1" in str(told[0])
     assert impatient.bookie.connect_count == 1
 
 
-async def test_answers_that_come_together_go_to_each_writer_together_and_in_their_order(
+async def test_responses_that_come_together_go_to_each_writer_together_and_in_their_order(
     client: Client,
 ) -> None:
     told: list[tuple[str, list[int], type[BKException] | None]] = []
@@ -308,7 +308,7 @@ async def test_answers_that_come_together_go_to_each_writer_together_and_in_thei
     ]
 
 
-async def test_answers_before_one_that_makes_no_sense_count(client: Client) -> None:
+async def test_responses_before_one_that_makes_no_sense_count(client: Client) -> None:
     told: list[int] = []
 
     def on_added(entry_ids: Sequence[int], _error: BKException | None) -> None:
@@ -320,7 +320,7 @@ async def test_answers_before_one_that_makes_no_sense_count(client: Client) -> N
 
 
 @pytest.mark.parametrize("fences", [False, True])
-async def test_after_its_late_answers_came_the_first_connection_is_free_for_the_other_kind(
+async def test_after_its_late_responses_came_the_first_connection_is_free_for_the_other_kind(
     impatient: Client, fences: bool
 ) -> None:
     given_up = [await impatient.read_newest(fences=fences) for _ in range(2)]
@@ -337,7 +337,7 @@ async def test_after_its_late_answers_came_the_first_connection_is_free_for_the_
 # Several requests
 
 
-async def test_answers_find_their_adds_in_whatever_order_they_come(
+async def test_responses_find_their_adds_in_whatever_order_they_come(
     patient: Client,
 ) -> None:
     for entry_id in range(5):
@@ -348,7 +348,7 @@ async def test_answers_find_their_adds_in_whatever_order_they_come(
     assert patient.told == []
 
 
-async def test_an_older_add_of_the_same_entry_comes_first_after_an_answer_out_of_order(
+async def test_an_older_add_of_the_same_entry_comes_first_after_a_response_out_of_order(
     patient: Client,
 ) -> None:
     patient.add(0, "oldest")
@@ -362,7 +362,7 @@ async def test_an_older_add_of_the_same_entry_comes_first_after_an_answer_out_of
     assert patient.told == ["add 1", "oldest", "older", "newer", "newest"]
 
 
-async def test_an_answer_to_nothing_that_was_asked_is_dropped(patient: Client) -> None:
+async def test_a_response_to_nothing_that_was_asked_is_dropped(patient: Client) -> None:
     for entry_id in (0, 1):
         patient.add(entry_id)
     patient.way.received([added(9), added(0, OTHER_LEDGER), was_read(0), added(1, OTHER_LEDGER)])
@@ -392,7 +392,7 @@ async def test_a_loss_gives_up_oldest_requests_first_and_adds_before_reads_of_on
 # Timeouts
 
 
-async def test_an_add_without_an_answer_fails_at_its_time_and_says_what_it_waited_for(
+async def test_an_add_without_a_response_fails_at_its_time_and_says_what_it_waited_for(
     patient: Client,
 ) -> None:
     await patient.connect()
@@ -430,7 +430,7 @@ async def test_later_requests_go_on_waiting_when_one_fails(patient: Client, what
 
 
 @pytest.mark.parametrize("what", ["add", "read"])
-async def test_of_several_that_ask_the_same_those_in_time_are_answered(
+async def test_of_several_that_ask_the_same_those_in_time_get_a_response(
     patient: Client, what: str
 ) -> None:
     await patient.connect()

@@ -131,7 +131,7 @@ class Stub:
         return encode_response(request.header, pb.EOK, response_to(request, pb.EOK))
 
 
-async def test_answers_may_come_in_any_order_and_more_than_once() -> None:
+async def test_responses_may_come_in_any_order_and_more_than_once() -> None:
     stub = Stub()
     async with client_of(stub.accept) as client:
         forces = [asyncio.ensure_future(client.force_ledger(n)) for n in range(3)]
@@ -161,7 +161,7 @@ async def test_a_response_to_another_operation_completes_no_request() -> None:
         await force
 
 
-async def test_a_bookie_that_does_not_answer_in_time_is_reported() -> None:
+async def test_a_bookie_that_does_not_respond_in_time_is_reported() -> None:
     stub = Stub()
     async with client_of(stub.accept, timeout_s=0.001) as client:
         with pytest.raises(BKTimeoutException, match=r"b0.*FORCE_LEDGER"):
@@ -225,7 +225,7 @@ async def test_a_closed_client_fails_what_was_asked_and_what_is_asked_later() ->
                 await asked
 
 
-async def test_an_answered_request_has_no_time_left_that_could_run_out(
+async def test_a_request_with_a_response_has_no_time_left_that_could_run_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stub = Stub()
@@ -251,7 +251,7 @@ async def test_an_answered_request_has_no_time_left_that_could_run_out(
         assert [timer.cancelled() for timer in timers] == [True, True]
 
 
-async def test_a_refusal_is_raised(node: Node, client: PerChannelBookieClientV3) -> None:
+async def test_a_rejection_is_raised(node: Node, client: PerChannelBookieClientV3) -> None:
     await client.add(1, 0, entry(1, 0), KEY)
     with pytest.raises(BKUnauthorizedAccessException):
         await client.add(1, 1, entry(1, 1), bytes(20))
