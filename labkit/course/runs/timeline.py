@@ -34,9 +34,9 @@ from labkit.worlds.sim.scenario.faults import (
     Pause,
     PowerCut,
     Reset,
+    SessionLoss,
     SlowDisk,
 )
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError, moment_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import START, On

@@ -56,8 +56,8 @@ class ChosenOrderWorld(World):
         self._waited_before = -1
         """The number of the choice that followed the last wait."""
         self._waits_until = 0.0
-        for bookie in self.bookies:
-            bookie.take_no_time()
+        for bookie in self.bookies.values():
+            bookie.disk_faults.call_s = 0.0
         loop.on_idle = self.deliver_next
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:

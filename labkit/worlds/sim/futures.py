@@ -212,7 +212,11 @@ def largest_changes(
     """
     shares = {index: share_at(index) for index in (0, last)}
     while True:
-        start, end = _largest_change(shares)
+        # If several intervals have the same change, choose the latest one.
+        start, end = max(
+            pairwise(sorted(shares)),
+            key=lambda pair: (shares[pair[1]].share - shares[pair[0]].share, pair),
+        )
         yield shares, start, end
         if end - start == 1:
             return
@@ -230,17 +234,6 @@ def _moments(trace: Run) -> list[tuple[int, int]]:
             break
         last_events[event.time_us] = event.seq
     return list(last_events.items())
-
-
-def _largest_change(shares: Mapping[int, FutureShare]) -> tuple[int, int]:
-    """Return the two neighbouring moments whose shares differ most. If there are several such
-    pairs, return the latest one.
-    """
-    known = sorted(shares)
-    return max(
-        pairwise(known),
-        key=lambda pair: (shares[pair[1]].share - shares[pair[0]].share, pair),
-    )
 
 
 def _jump(trace: Run, before: FutureShare, after: FutureShare) -> Jump:

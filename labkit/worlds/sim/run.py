@@ -14,7 +14,6 @@ from labkit.worlds.sim.future_world import FutureInChosenOrder, FutureWorld
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.interrupt import OneThreadExecutor, awaited
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.world import World
@@ -83,10 +82,7 @@ def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
     fully describes the new run. Raises `SimulationError` if the run does not end.
     """
     world_class = FutureInChosenOrder if scenario.in_turn else FutureWorld
-
-    def new_world(loop: SimLoop) -> World:
-        return world_class(scenario, loop, moment_us, seed)
-
+    new_world = partial(world_class, scenario, moment_us=moment_us, seed=seed)
     trace = outside_event_loops(partial(_run_new, new_world, STEP_BUDGET))
     struck = [fault for _, fault in trace.struck]
     faults = tuple(fault for fault in scenario.faults if fault in struck)
@@ -123,8 +119,7 @@ def trace_of(world: World) -> Trace:
     log = TraceLog()
     log.add(world.rows)
     log.settle()
-    bookies = (node for node in world.nodes.values() if isinstance(node, BookieNode))
-    disk_calls = tuple(call for bookie in bookies for call in bookie.disk_calls)
+    disk_calls = (call for each in world.bookies.values() for call in each.disk_faults.calls)
     return Trace(
         world.scenario,
         tuple(log.events),
@@ -133,7 +128,7 @@ def trace_of(world: World) -> Trace:
         tuple(world.struck),
         tuple(world.network.transit.parcels),
         tuple(world.choices),
-        disk_calls,
+        tuple(disk_calls),
         tuple(world.results.recorded),
         world.loop.event_count,
         world.loop.now,

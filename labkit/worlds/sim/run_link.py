@@ -176,7 +176,7 @@ class RunLink(_Link):
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Raise `BKIncorrectParameterException` if a field is invalid."""
+
         check_fields(self)
         self.check_texts(self.view, self.version)
         for scenario in filter(None, (self.scenario, self.other)):
@@ -204,7 +204,7 @@ class CrashMapLink(_Link):
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Raise `BKIncorrectParameterException` if a field is invalid."""
+
         check_fields(self)
         self.check_texts(self.version)
         if self.defect and self.defect not in DEFECTS:

@@ -12,7 +12,8 @@ from functools import partial
 from itertools import count
 from typing import Any, Unpack
 
-from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.system.model.errors import LabkitError
+from labkit.system.trace.answers import StepOutlastedRun
 from labkit.system.trace.events import Event, Fields, unnumbered_event
 from labkit.worlds.sim.epilogue.final_reads import read_everything
 from labkit.worlds.sim.epilogue.trimming import TrimmedLedgers
@@ -61,14 +62,13 @@ class World:
         timeout_s = self.cluster.session_timeout_ms / 1000
         self.zookeeper = SimZooKeeper(loop, timeout_s, self.decisions, self.report)
         self.zookeeper.on_stored = TrimmedLedgers(scenario, self.results).stored
-        self.bookies = [BookieNode(self, name) for name in self.cluster.names]
-        self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
+        self.bookies = {name: BookieNode(self, name) for name in self.cluster.names}
+        self.brokers = {name: BrokerNode(self, name) for name in self.cluster.broker_names}
         self._ledgers = LedgerNumbers()
         self.clients = {
             name: ClientNode(self, name, self._ledgers) for name in (*scenario.clients, EPILOGUE)
         }
-        nodes: tuple[SimNode, ...] = (*self.bookies, *self.brokers, *self.clients.values())
-        self.nodes = {node.name: node for node in nodes}
+        self.nodes: dict[str, SimNode] = {**self.bookies, **self.brokers, **self.clients}
         self._started_at = 0.0
         self.in_epilogue = False
         self.recording_stopped = False
@@ -83,8 +83,8 @@ class World:
         await self._boot()
         self._started_at = self.loop.now
         self.network.set_late_share(self.scenario.late_share)
-        for bookie in self.bookies:
-            bookie.set_slow_share(self.scenario.slow_share)
+        for bookie in self.bookies.values():
+            bookie.disk_faults.slow_share = self.scenario.slow_share
         for fault in self.scenario.faults:
             self.at(fault.when, partial(self.strike, fault))
         await self.work()
@@ -105,7 +105,7 @@ class World:
         """
         if not self._running_steps or self.scenario.in_turn:
             return
-        for broker in self.brokers:
+        for broker in self.brokers.values():
             broker.start()
         steps = dict(self._running_steps)
         if all(isinstance(step, Read | Recover | Delete) for step, _ in steps.values()):
@@ -115,7 +115,7 @@ class World:
         # The trace contains no events of this phase, so drop its results as well.
         del self.results.recorded[before:]
         for ended, (step, node) in steps.items():
-            self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
+            self.results.record(StepOutlastedRun, node.name, str(step), OUTLAST_S, ended.done())
 
     def strike(self, fault: Fault) -> None:
         self.struck.append((self.loop.now_us(), fault))
@@ -129,22 +129,10 @@ class World:
 
     @property
     def machines(self) -> Mapping[str, Machine]:
-        return {bookie.name: bookie.machine for bookie in self.bookies}
-
-    def bookie(self, name: str) -> BookieNode:
-        node = self.nodes[name]
-        if not isinstance(node, BookieNode):
-            raise BKIncorrectParameterException(f"this fault requires a bookie, got {name}")
-        return node
-
-    def broker(self, name: str) -> BrokerNode:
-        node = self.nodes[name]
-        if not isinstance(node, BrokerNode):
-            raise BKIncorrectParameterException(f"this fault requires a broker, got {name}")
-        return node
+        return {name: bookie.machine for name, bookie in self.bookies.items()}
 
     def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms` milliseconds. `*` means every node."""
+
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
         links = [self.network.link(a, b) for a in sources for b in targets if a != b]
@@ -195,7 +183,7 @@ class World:
                 each.action()
 
     def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
-        """Report an event that is caused by the world itself rather than by a node."""
+
         self.receive_events([unnumbered_event(self.loop.now_us(), node, kind, **fields)])
 
     # Internals
@@ -306,13 +294,13 @@ class World:
         }
         if not steps:
             return
-        for server in (*self.bookies, *self.brokers):
+        for server in (*self.bookies.values(), *self.brokers.values()):
             server.start()
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
         for ended, (step, node) in steps.items():
             if not ended.done():
                 del self._running_steps[ended]
-                self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
+                self.results.record(StepOutlastedRun, node.name, str(step), OUTLAST_S, False)
 
     def _on_uncaught_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "process" not in context:

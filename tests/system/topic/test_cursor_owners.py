@@ -11,8 +11,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.formats import IN_NODE
-from labkit.worlds.sim.scenario.faults import Crash, Pause
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
+from labkit.worlds.sim.scenario.faults import Crash, Pause, SessionLoss, SlowMetadata
 from labkit.worlds.sim.settings.triggers import At, On
 from tests.repeat import repeated
 from tests.system.topic.simulated import (

@@ -1,6 +1,10 @@
-"""Runs of scenarios, and what their traces show."""
+"""Runs of scenarios, what their traces show, and bugs to plant."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
 
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.system.trace.events import Event
@@ -8,6 +12,8 @@ from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
+
+Bug = TypeVar("Bug", bound=Callable[..., Any])
 
 
 def run_safely(scenario: Scenario) -> Trace:
@@ -20,6 +26,40 @@ def run_safely(scenario: Scenario) -> Trace:
 def checks_of(promise: str) -> list[type[Check]]:
     """Return the check of this promise, in a list."""
     return [check for check in CHECKS if check.__name__ == promise]
+
+
+class Mistake(NamedTuple):
+    """A bug that replaces an attribute of `owner`. The scenario or seed `where` then breaks the
+    promise.
+    """
+
+    promise: str
+    where: Any
+    owner: object
+    attribute: str
+    bug: object
+
+    def plant(self, patch: pytest.MonkeyPatch) -> list[type[Check]]:
+        """Plant the bug, and return the check of the promise, in a list."""
+        patch.setattr(self.owner, self.attribute, self.bug)
+        return checks_of(self.promise)
+
+
+def planted(
+    into: list[Any], promise: str, where: object, owner: object, attribute: str
+) -> Callable[[Bug], Bug]:
+    """Return a decorator that adds a `Mistake` to a list of parameters of tests."""
+
+    def add(bug: Bug) -> Bug:
+        mistake = Mistake(promise, where, owner, attribute, bug)
+        into.append(pytest.param(mistake, id=bug.__name__))
+        return bug
+
+    return add
+
+
+def before_epilogue(trace: Trace) -> list[Event]:
+    return list(takewhile(lambda event: event.kind != "epilogue.started", trace.events))
 
 
 def of(trace: Trace, kind: str, **fields: object) -> list[Event]:

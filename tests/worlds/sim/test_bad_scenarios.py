@@ -23,14 +23,15 @@ from labkit.worlds.sim.scenario.faults import (
     Reformatted,
     ReplacedDisks,
     Reset,
+    SessionLoss,
     SlowDisk,
     Unload,
 )
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, At, Moment, On
+from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.produce import Produce
 from labkit.worlds.sim.workload.publish import Publish
 from labkit.worlds.sim.workload.steps import NameRacks, Read, Write
@@ -48,20 +49,14 @@ def anything(value: object) -> Any:
         (lambda: Publish(window=0), "window must be a number from 1 to 1,000,000, got 0"),
         (lambda: Produce(batch_size=0), "batch_size must be a number from 1 to 1,000,000, got 0"),
         (lambda: Write(entries=-1), "entries must be a number from 0 to 1,000,000, got -1"),
-        (
-            lambda: Write(ensemble=10**12),
-            "ensemble must be a number from 1 to 1,000, got 1000000000000",
-        ),
+        (lambda: Write(ensemble=10**12), "ensemble must be a number from 1 to 1,000, got 10000000"),
         (lambda: Write(client=""), "client must be a non-empty string, got ''"),
         (lambda: Write(every_ms=nan), "every_ms must be a number, got nan"),
         (lambda: Read(when=anything(5)), "when must be At(...) or On(...), got 5"),
         (lambda: Crash("b0", disk="gone"), "disk must be one of kept, lost, torn, lot, got 'gone'"),
         (lambda: Crash("b0", when=anything(5)), "when must be At(...) or On(...), got 5"),
         (lambda: BitRot("b0", "logs"), "must be one of journal, entry log, index, got 'logs'"),
-        (
-            lambda: ReplacedDisks("b0", "journals"),
-            "which must be one of all, journal, ledgers, got 'journals'",
-        ),
+        (lambda: ReplacedDisks("b0", "journals"), "must be one of all, journal, ledgers, got 'jo"),
         (lambda: Publish(keys=-1), "keys must be a number from 0 to 1,000,000, got -1"),
         (lambda: Write(racks=-1), "racks must be a number from 0 to 1,000,000, got -1"),
         (lambda: NameRacks(0), "racks must be at least 1, got 0"),
@@ -85,10 +80,15 @@ def anything(value: object) -> Any:
         (lambda: Scenario(late_share=5.0), "late_share must be a number from 0 to 1, got 5.0"),
         (lambda: Scenario(limit_s=nan), "limit_s must be a number, got nan"),
         (lambda: Scenario(variant=anything([])), "variant must be a string, got []"),
-        (
-            lambda: Scenario(workload=anything(Write())),
-            "workload must be a tuple or a list, got Write()",
-        ),
+        (lambda: Scenario(workload=anything(Write())), "workload must be a tuple or a list, got W"),
+        (lambda: Scenario(workload=(anything(Crash("b0")),)), "such as Write()"),
+        (lambda: Scenario(workload=(Publish(),)), "add one with Cluster(brokers=1)"),
+        (lambda: Scenario(workload=(Consume(),)), "Consume() needs a broker"),
+        (lambda: Scenario(workload=(Write(), Write(client="v"))), "written by only one step"),
+        (lambda: Scenario(workload=(Write(client="b0"),)), "'b0' is reserved"),
+        (lambda: Scenario(variant="unheard of"), "unknown variant 'unheard of'"),
+        (lambda: Scenario(faults=(Leave("broker0"),)), "the cluster has none"),
+        (lambda: Cluster(bookies=0), "bookies must be a number from 1 to 1,000, got 0"),
     ],
 )
 def test_a_value_out_of_its_range_is_refused_with_what_is_possible(
@@ -129,21 +129,6 @@ def test_a_fault_that_cannot_strike_is_refused_with_the_nodes_that_it_can_strike
     with pytest.raises(BKIncorrectParameterException) as caught:
         Scenario(Cluster(2, brokers=1), faults=(fault,))
     assert words in str(caught.value)
-
-
-def test_a_broker_cannot_leave_a_cluster_without_brokers() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="the cluster has none"):
-        Scenario(faults=(Leave("broker0"),))
-
-
-def test_a_producer_needs_a_broker() -> None:
-    with pytest.raises(BKIncorrectParameterException, match=r"Cluster\(brokers=1\)"):
-        Scenario(workload=(Publish(),))
-
-
-def test_a_fault_cannot_be_a_step() -> None:
-    with pytest.raises(BKIncorrectParameterException, match=r"such as Write\(\)"):
-        Scenario(workload=(anything(Crash("b0")),))
 
 
 @pytest.mark.parametrize(
@@ -212,6 +197,8 @@ def test_a_notebook_may_define_faults() -> None:
         '{"Scenario": {"cluster": {"Cluster": {"storage": {"StorageConfig": '
         '{"entry_log_per_ledger_enabled": "no"}}}}}}',
         '{"Scenario": {"faults": [5]}}',
+        '{"Scenario": {"faults": [{"_LinkShare": {}}]}}',
+        '{"Scenario": {"faults": [{"BookieFault": {"node": "b0"}}]}}',
         '{"Scenario": {"decisions": 5}}',
         '{"Scenario": {"decisions": {"Crash": {"node": "b0"}}}}',
         '{"Scenario": {"seed": 1e999}}',

@@ -5,12 +5,18 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.check import Outcome, check_all
-from labkit.system.check.promises.messages import MessagesAreStoredOnce
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
-from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
+from labkit.worlds.sim.scenario.faults import (
+    Crash,
+    Delay,
+    Fault,
+    Leave,
+    Partition,
+    Pause,
+    Reset,
+    SessionLoss,
+)
 from labkit.worlds.sim.scenario.rerun_with_fault import fork_range
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import BROKER, Cluster
@@ -170,10 +176,3 @@ def test_a_fork_of_a_run_with_brokers_strikes_at_once() -> None:
 def test_owners_come_and_go_and_no_promise_breaks(first: int) -> None:
     for seed in range(first, first + 20):
         run_safely(random_topic_scenario(seed))
-
-
-@pytest.mark.slow
-def test_search_draws_brokers_for_a_variant_that_needs_them() -> None:
-    found = search(range(400), variant="marks not rebuilt", checks=[MessagesAreStoredOnce], jobs=1)
-    assert found.first is not None
-    assert found.first.scenario.cluster.brokers

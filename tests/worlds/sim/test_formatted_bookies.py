@@ -6,8 +6,7 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash, Fault, Reformatted
-from labkit.worlds.sim.scenario.metadata_faults import LaggingMetadata
+from labkit.worlds.sim.scenario.faults import Crash, Fault, LaggingMetadata, Reformatted
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At

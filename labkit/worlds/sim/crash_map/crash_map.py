@@ -12,7 +12,7 @@ a crash would leave them, and a bookie is started on the copies.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -77,20 +77,6 @@ VARIANTS = (
 )
 
 
-def random_variants(count: int) -> tuple[CrashVariant, ...]:
-    """Return `count` additional columns. In these columns, the fate of each unsynced operation is
-    random.
-    """
-    return tuple(
-        CrashVariant(
-            f"lot {seed}",
-            "each unsynced operation is independently kept, lost or torn",
-            fate.at_random(seed),
-        )
-        for seed in range(2, 2 + count)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class CrashPoint:
     """A row of the crash map: the machine stops before `operation`, during `step`.
@@ -148,8 +134,7 @@ class Counterexample:
     cell: Cell
 
     def __str__(self) -> str:
-        where = "after the last operation" if self.point.operation is None else str(self.point)
-        return f"crash {where}\n    {self.variant.meaning}\n    {self.cell}"
+        return f"crash {self.point}\n    {self.variant.meaning}\n    {self.cell}"
 
     __repr__ = __str__
 
@@ -293,7 +278,7 @@ def crash_map(
     controller = DiskController()
     machine = new_machine(controller, journal_count, ledger_dir_count)
     bookie = ScriptedBookie(machine, store_factory, config)
-    crashes = _Crashes(machine, bookie, store_factory, config)
+    crashes = _Crashes(bookie)
     points: list[CrashPoint] = []
     cells: list[tuple[Cell, ...]] = []
 
@@ -326,64 +311,53 @@ def crash_map(
 class _Crashes:
     """All crashes of one run. Crashes that leave identical disks behind share their result."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        bookie: ScriptedBookie,
-        store_factory: StoreFactory,
-        config: StorageConfig,
-    ) -> None:
-        self._machine = machine
+    def __init__(self, bookie: ScriptedBookie) -> None:
         self._bookie = bookie
-        self._store_factory = store_factory
-        self._config = config
         self._results: dict[tuple[object, ...], Cell] = {}
 
     def cell(self, keep: Keep) -> Cell:
-        crashed = self._machine.after_crash(keep)
         bookie = self._bookie
+        crashed = bookie.machine.after_crash(keep)
         # Crashes that leave identical disks behind have the same result only if the bookie had made
         # the same promises before each of them.
         promises = len(bookie.requests), bookie.promised, len(bookie.deleted)
         key = (*promises, *(disk.fingerprint() for disk in crashed.disks))
         if key not in self._results:
             self._results[key] = self._restart_on(crashed)
-        unsynced = (op for disk in self._machine.disks for op in disk.unsynced())
+        unsynced = (op for disk in bookie.machine.disks for op in disk.unsynced())
         return replace(self._results[key], fates=tuple((op, keep(op)) for op in unsynced))
 
     def _restart_on(self, machine: Machine) -> Cell:
         """Start the store and check it, then cut the power, restart the store and check it
         again.
         """
-        files = show_files(machine.disks)
-        found, error, replayed = _Findings(), "", []
+        files, bookie = show_files(machine.disks), self._bookie
+        lost, invented = dict[Promise, None](), dict[str, None]()
+        error, replayed = "", []
         try:
             # Check twice, because anything that the first restart has repaired must survive another
             # power failure.
             for _ in range(2):
                 rows: list[Event] = []
-                store = machine.open(self._store_factory, self._config, rows.extend)
+                store = machine.open(bookie.store_factory, bookie.config, rows.extend)
                 replayed.append(sum(r.size for r in rows if r.kind == "journal.replayed"))
-                _check_promises(store, self._bookie, found)
+                _check_promises(store, bookie, lost, invented)
                 machine = machine.after_crash(fate.lost)
         except StorageDamagedException as refusal:
             error = str(refusal)
-        verdict = REFUSED if error else LOST if found.lost else INVENTED if found.invented else SAFE
-        return Cell(
-            verdict, tuple(found.lost), tuple(found.invented), error, (), files, tuple(replayed)
-        )
+        verdict = REFUSED if error else LOST if lost else INVENTED if invented else SAFE
+        return Cell(verdict, tuple(lost), tuple(invented), error, (), files, tuple(replayed))
 
 
-@dataclass(slots=True)
-class _Findings:
-    """Broken promises and invented data, without duplicates, in the order of discovery."""
-
-    lost: dict[Promise, None] = field(default_factory=dict)
-    invented: dict[str, None] = field(default_factory=dict)
-
-
-def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings) -> None:
-    """Check that the store has kept every promise and contains nothing that was never added."""
+def _check_promises(
+    store: LedgerStore,
+    bookie: ScriptedBookie,
+    lost: dict[Promise, None],
+    invented: dict[str, None],
+) -> None:
+    """Add the promises that the store has lost, and everything that it contains although it was
+    never added.
+    """
     promised = set(bookie.promised)
     for promise, data in bookie.requests.items():
         # Skip deleted ledgers, because the bookie promises nothing about them, and their data may
@@ -392,19 +366,19 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
             continue
         kept = _is_kept(store, bookie, promise, data)
         if not kept and promise in promised:
-            found.lost[promise] = None
+            lost[promise] = None
         elif kept is None:
-            found.invented[f"different bytes for {promise}"] = None
+            invented[f"different bytes for {promise}"] = None
     ledgers = {promise.ledger_id for promise in bookie.requests}
     for ledger_id in store.ledger_ids():
         last = max((p.number for p in bookie.requests if p[:2] == ("entry", ledger_id)), default=-1)
         ledger = store.ledger(ledger_id)
         if ledger_id not in ledgers or store.last_entry_id(ledger_id) > last:
-            found.invented[f"entry {store.last_entry_id(ledger_id)} of ledger {ledger_id}"] = None
+            invented[f"entry {store.last_entry_id(ledger_id)} of ledger {ledger_id}"] = None
         if ledger and ledger.master_key != MASTER_KEY:
-            found.invented[f"a different master key for ledger {ledger_id}"] = None
+            invented[f"a different master key for ledger {ledger_id}"] = None
         if ledger and ledger.fenced and Promise("fence", ledger_id) not in bookie.requests:
-            found.invented[str(Promise("fence", ledger_id))] = None
+            invented[str(Promise("fence", ledger_id))] = None
 
 
 def _is_kept(

@@ -1,7 +1,7 @@
 """Reads every entry from every bookie that should have it, after all faults have been repaired."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -19,10 +19,12 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.names import full_name, managed_ledger_path, partition_of
+from labkit.system.trace.answers import MarksFound, MessageRead
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
 from labkit.worlds.sim.nodes.broker_node import BrokerNode
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
 from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.nodes.results import content_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.produce import Produce
@@ -37,25 +39,25 @@ _BATCH_SIZE = 512
 
 async def read_everything(
     scenario: Scenario,
-    bookies: Sequence[BookieNode],
-    brokers: Sequence[BrokerNode],
+    bookies: Mapping[str, BookieNode],
+    brokers: Mapping[str, BrokerNode],
     clients: Mapping[str, ClientNode],
 ) -> None:
     """Cut the power, restart all nodes except brokers, recover all ledgers, and read every copy."""
     node = clients[EPILOGUE]
     node.world.report("epilogue.started", node.name)
     if scenario.ends_in_power_cut:
-        for bookie in bookies:
+        for bookie in bookies.values():
             bookie.crash("lost")
-    for broker in brokers:
+    for broker in brokers.values():
         broker.crash(reason="nothing is written any more")
-    for each in (*bookies, *clients.values()):
+    for each in (*bookies.values(), *clients.values()):
         each.start()
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_S
     while loop.time() < deadline:
         # A bookie that is down at this point has failed to start.
-        if all(each.is_serving or not each.is_up for each in bookies):
+        if all(each.is_serving or not each.is_up for each in bookies.values()):
             break
         await asyncio.sleep(0.01)
     await asyncio.wait((node.spawn(_look_up(node, scenario)),))
@@ -65,7 +67,8 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
     ledger_ids = await _retry(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
-        node.world.results.marks_found(_PATIENCE_S, await _remaining_marks(node))
+        marks = tuple(await _remaining_marks(node))
+        node.world.results.record(MarksFound, _PATIENCE_S, marks)
     for ledger_id in ledger_ids:
         try:
             await _retry(partial(_recover, node, ledger_id))
@@ -162,7 +165,7 @@ async def _read_topic(node: ClientNode, topic: str) -> int:
                     producer=producer,
                     sequence_id=sequence_id,
                 )
-                node.world.results.message_read(topic, message)
+                node.world.results.record(MessageRead, content_of(topic, message), *position)
     return count
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from labkit.system.topic.chain.formats import decode_chain
 from labkit.system.topic.config import UNLIMITED
 from labkit.system.topic.names import full_name, managed_ledger_path
+from labkit.system.trace.answers import Trimmed
 from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.consume import Consume
@@ -36,4 +37,4 @@ class TrimmedLedgers:
         trimmed = before[: max(0, len(before) - len(now))]
         # Any other change means that a ledger was created or lost, not that the list was trimmed.
         if trimmed and before[len(trimmed) :] == now:
-            self._results.trimmed(self._topics[path], trimmed)
+            self._results.record(Trimmed, self._topics[path], tuple(trimmed))

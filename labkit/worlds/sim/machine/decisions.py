@@ -154,8 +154,6 @@ class Decisions:
         self.made_at_us: dict[str, int] = {}
         """The virtual time at which each of these decisions was made."""
         self._now_us = now_us
-        self.is_chosen = bool(chosen)
-        """Whether any decision has been set explicitly."""
         self._seed = seed
         self._by_name: dict[str, DecisionSeries] = {}
         self._chosen: dict[str, dict[int, float]] = {}

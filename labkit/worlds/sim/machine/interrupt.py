@@ -35,7 +35,7 @@ class OneThreadExecutor(futures.ThreadPoolExecutor):
         super().__init__(1, initializer=self._interrupt.apply_to_this_thread)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Stop the thread. If `wait` is set, wait until it has ended."""
+
         self._interrupt.was_asked = True
         super().shutdown(wait, cancel_futures=cancel_futures)
 

@@ -26,14 +26,14 @@ from labkit.system.metadata.store import (
 from labkit.worlds.sim.machine.network import End, NodeNetwork
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER, PORT
 
-_RESPONSE_TIMEOUT_S = 15.0
+_START_TIMEOUT_S, _RESPONSE_TIMEOUT_S = 10.0, 15.0
 _RETRY_S = 0.1
 
 
 class SimMetadataStore:
     """One process's session with the simulated metadata server."""
 
-    def __init__(self, network: NodeNetwork, owner: str, session_timeout_s: float = 4.0) -> None:
+    def __init__(self, network: NodeNetwork, owner: str, session_timeout_s: float) -> None:
         self.location = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
         self._network = network
         self._owner = owner
@@ -58,15 +58,15 @@ class SimMetadataStore:
         self._started: asyncio.Future[None] = self._loop.create_future()
         self._keep_alive_task: asyncio.Task[None] | None = None
 
-    async def start(self, timeout_s: float = 10.0) -> None:
+    async def start(self) -> None:
         self._keep_alive_task = self._loop.create_task(self._keep_alive())
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(_START_TIMEOUT_S):
                 await self._started
         except TimeoutError:
             self._keep_alive_task.cancel()
             raise MetadataUnavailableError(
-                f"the metadata store did not respond to {self._owner} within {timeout_s:g} s"
+                f"the metadata store did not respond to {self._owner} within {_START_TIMEOUT_S:g} s"
             ) from None
 
     async def stop(self) -> None:

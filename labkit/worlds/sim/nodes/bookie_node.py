@@ -1,6 +1,7 @@
 """A node that runs a real bookie on simulated disks, which outlive its processes."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 from labkit.system.bookie.disk_monitor import DiskConfig
@@ -8,12 +9,12 @@ from labkit.system.metadata.cluster import init_cluster
 from labkit.system.metadata.cookie import Cookie
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.node.bookie import BookieConfig, BookieService
-from labkit.system.node.ports import BookiePorts
+from labkit.system.node.ports import BookiePorts, ServerPorts
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine import disk_operation as fate
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
-from labkit.worlds.sim.machine.disk_work import DiskCall, DiskFaults, DiskWorker
+from labkit.worlds.sim.machine.disk_work import DiskFaults, DiskWorker
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
@@ -28,29 +29,21 @@ _INSTANCE = "00000000-0000-4000-8000-000000000000"
 class BookieNode(SimNode):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
-        self._disk_faults = DiskFaults()
+        self.disk_faults = DiskFaults()
         self._controller = DiskController(
-            watch=self._disk_faults.watch, watch_read=self._disk_faults.watch_read
+            watch=self.disk_faults.watch, watch_read=self.disk_faults.watch_read
         )
         self._journal_directories = _directory_names("journal", world.cluster.journal_directories)
         self._ledger_directories = _directory_names("ledgers", world.cluster.ledger_directories)
-        self._machine = Machine(
-            tuple(SimDisk(self._controller, name) for name in self._journal_directories),
-            tuple(SimDisk(self._controller, name) for name in self._ledger_directories),
+        self.machine = Machine(
+            self._empty_disks(self._journal_directories),
+            self._empty_disks(self._ledger_directories),
         )
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
         """How long the bookie pauses between the steps of its startup."""
         self._loss = world.decisions.of(f"lose disk {name}")
-
-    @property
-    def machine(self) -> Machine:
-        return self._machine
-
-    @property
-    def disk_calls(self) -> list[DiskCall]:
-        return self._disk_faults.calls
 
     def crash_disks(self, disk: str) -> None:
         for worker in self._workers:
@@ -59,33 +52,33 @@ class BookieNode(SimNode):
         self._controller.stop_at = -1
         if disk == "kept":
             # Only the process has died, so the next process also finds the unsynced data.
-            self._machine = self._machine.after_kill(self._controller)
+            self.machine = self.machine.after_kill(self._controller)
         else:
-            self._machine = self._machine.after_crash(self._fates[disk], self._controller)
+            self.machine = self.machine.after_crash(self._fates[disk], self._controller)
 
     def replace_disks(self, which: str) -> None:
         """Cut the power, and replace the `journal` disks, the `ledgers` disks or `all` disks with
         empty disks.
         """
         self.crash("lost")
-        journals, ledgers = self._machine.journals, self._machine.ledgers
-        if which != "ledgers":
-            journals = self._empty_disks(journals)
-        if which != "journal":
-            ledgers = self._empty_disks(ledgers)
-        self._machine = Machine(journals, ledgers)
+        self._clear(which)
         self.world.report("disk.bad", self.name, fault=f"replaced: {which}")
 
     def format(self) -> None:
         self.crash()
-        machine = self._machine
-        self._machine = Machine(
-            self._empty_disks(machine.journals), self._empty_disks(machine.ledgers)
-        )
+        self._clear("all")
         self.world.report("bookie.formatted", self.name)
 
-    def _empty_disks(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
-        return tuple(SimDisk(self._controller, disk.name) for disk in disks)
+    def _clear(self, which: str) -> None:
+        if which != "ledgers":
+            journals = self._empty_disks(self._journal_directories)
+            self.machine = replace(self.machine, journals=journals)
+        if which != "journal":
+            ledgers = self._empty_disks(self._ledger_directories)
+            self.machine = replace(self.machine, ledgers=ledgers)
+
+    def _empty_disks(self, names: list[str]) -> tuple[SimDisk, ...]:
+        return tuple(SimDisk(self._controller, name) for name in names)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         def stop() -> None:
@@ -93,20 +86,19 @@ class BookieNode(SimNode):
             # process (see `DiskWorker.crash`).
             if self.is_up:
                 self.crash(disk)
-                if down_ms:
-                    self.world.after(down_ms, self.start)
+                self.world.end_after(down_ms, self.start)
 
         number = len(self._controller.operations) + nth - 1
-        self._disk_faults.stops.setdefault(number, stop)
+        self.disk_faults.stops.setdefault(number, stop)
 
     def set_disk_faults(self, what: str, for_ms: float, **fields: float) -> None:
         for name, value in fields.items():
-            setattr(self._disk_faults, name, value)
+            setattr(self.disk_faults, name, value)
         self.world.report("disk.bad", self.name, fault=what)
 
         def end() -> None:
             for name in fields:
-                setattr(self._disk_faults, name, type(getattr(self._disk_faults, name))(0))
+                setattr(self.disk_faults, name, type(getattr(self.disk_faults, name))(0))
             self.world.report("disk.good", self.name, fault=what)
 
         self.world.end_after(for_ms, end)
@@ -118,12 +110,6 @@ class BookieNode(SimNode):
     def _start_quickly(self) -> None:
         self._step_s = 0.0
 
-    def set_slow_share(self, share: float) -> None:
-        self._disk_faults.slow_share = share
-
-    def take_no_time(self) -> None:
-        self._disk_faults.call_s = 0.0
-
     def corrupt(self, file: str, part: float, size: int) -> None:
         """Corrupt a block of `size` bytes in the largest file of the given kind, if there is such a
         file.
@@ -131,7 +117,7 @@ class BookieNode(SimNode):
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
         sizes = {
             (disk, path): disk.stored_bytes(path)
-            for disk in self._machine.disks
+            for disk in self.machine.disks
             for path in disk.paths()
             if path.endswith(suffix)
         }
@@ -143,7 +129,7 @@ class BookieNode(SimNode):
 
     def repair(self) -> None:
         super().repair()
-        self._disk_faults.end()
+        self.disk_faults.end()
         self._start_quickly()
 
     async def serve(self, process: Process) -> None:
@@ -188,20 +174,27 @@ class BookieNode(SimNode):
             DiskConfig(disk_check_interval_ms=cluster.flush_interval_ms),
             cluster.autorecovery,
         )
-        server = self.server_ports(network, self.draw)
+        server = ServerPorts(
+            node=self.name,
+            recorder=self.recorder,
+            begin_session=partial(self.begin_session, network),
+            new_client=lambda session, config: self.new_client(session, network, config),
+            draw=self.draw,
+            wall_clock_ms=self.wall_clock_ms,
+        )
         return variant.service(store, config, server, ports, variant.bookie, variant.rules)
 
     async def _open_store(self, metadata: SimMetadataStore, instance_id: str) -> LedgerStore:
-        directories = tuple(disk.name for disk in self._machine.ledgers)
+        directories = tuple(disk.name for disk in self.machine.ledgers)
         journals = ",".join(self._journal_directories)
         cookie = Cookie(self.name, journals, directories, instance_id)
-        await self.world.variant.check_cookie(metadata, cookie, self._machine.disks)
+        await self.world.variant.check_cookie(metadata, cookie, self.machine.disks)
         worker = self.new_worker()
         return await worker(
             partial(
                 self.world.variant.store,
-                self._machine.journals,
-                self._machine.ledgers,
+                self.machine.journals,
+                self.machine.ledgers,
                 self.world.cluster.storage,
                 self.recorder,
                 self.wall_clock_ms() + 1,
@@ -211,7 +204,7 @@ class BookieNode(SimNode):
     def new_worker(self) -> DiskWorker:
         world = self.world
         worker = DiskWorker(
-            world.loop, self.name, self._controller, self._disk_faults, world.decisions
+            world.loop, self.name, self._controller, self.disk_faults, world.decisions
         )
         self._workers = (*self._workers, worker)
         return worker
@@ -226,7 +219,7 @@ class BookieNode(SimNode):
         return min(drawn, count - 1)
 
     def usages(self) -> dict[str, float]:
-        return dict.fromkeys(self._ledger_directories, 1.0 if self._disk_faults.is_full else 0.1)
+        return dict.fromkeys(self._ledger_directories, 1.0 if self.disk_faults.is_full else 0.1)
 
     @property
     def _fates(self) -> dict[str, Keep]:

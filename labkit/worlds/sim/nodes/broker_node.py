@@ -6,6 +6,7 @@ from labkit.system.broker.broker import Broker
 from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.node.broker import serve_until_stopped
 from labkit.system.topic.names import full_name
+from labkit.system.trace.answers import TopicUnloaded
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
 from labkit.worlds.sim.nodes.environment import Environment
@@ -39,8 +40,7 @@ class BrokerNode(SimNode):
         self.report_started(process)
         await serve_until_stopped(self._leaving, broker, lambda: None)
         self.crash(reason="it left in good order")
-        if self._down_ms:
-            self.world.after(self._down_ms, self.start)
+        self.world.end_after(self._down_ms, self.start)
 
     def unload(self, topic: str) -> None:
         if self.is_up and self.is_serving and self._broker is not None:
@@ -48,7 +48,7 @@ class BrokerNode(SimNode):
 
     async def _unload(self, broker: Broker, topic: str) -> None:
         await broker.unload(topic)
-        self.world.results.unloaded(self.name, topic)
+        self.world.results.record(TopicUnloaded, self.name, topic)
 
     def leave(self, down_ms: float) -> None:
         """Unload all topics, shut down gracefully, and restart after `down_ms` (0: stay down)."""

@@ -52,6 +52,6 @@ class Environment(Protocol):
     def after(self, ms: float, action: Callable[[], None]) -> None: ...
 
     def end_after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action`, which ends a fault, after `ms` milliseconds. If `ms` is 0, the epilogue
-        ends the fault.
+        """Call `action`, which ends a fault or restarts a node, after `ms` milliseconds. If `ms` is
+        0, leave this to the epilogue.
         """

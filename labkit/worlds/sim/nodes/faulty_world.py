@@ -27,15 +27,11 @@ class FaultyWorld(Environment, Protocol):
     @property
     def zookeeper(self) -> SimZooKeeper: ...
 
-    def bookie(self, name: str) -> BookieNode:
-        """Return the bookie with this name. Raises `BKIncorrectParameterException` if the node is
-        not a bookie.
-        """
+    @property
+    def bookies(self) -> Mapping[str, BookieNode]: ...
 
-    def broker(self, name: str) -> BrokerNode:
-        """Return the broker with this name. Raises `BKIncorrectParameterException` if the node is
-        not a broker.
-        """
+    @property
+    def brokers(self) -> Mapping[str, BrokerNode]: ...
 
     def cut(self, source: str, target: str, for_ms: float) -> None: ...
 

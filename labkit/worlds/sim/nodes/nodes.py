@@ -8,16 +8,13 @@ trigger a restart or another fault.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
-from labkit.system.autorecovery.random_source import Draw
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.placement.placement import in_name_order
 from labkit.system.metadata.store import MetadataError, MetadataStore
 from labkit.system.model.errors import LabkitError
-from labkit.system.node.ports import ServerPorts
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.disk import CrashError
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
@@ -152,16 +149,6 @@ class SimNode:
         metadata = SimMetadataStore(network, self.name, timeout_s)
         await metadata.start()
         return metadata
-
-    def server_ports(self, network: NodeNetwork, draw: Draw) -> ServerPorts:
-        return ServerPorts(
-            node=self.name,
-            recorder=self.recorder,
-            begin_session=partial(self.begin_session, network),
-            new_client=lambda session, config: self.new_client(session, network, config),
-            draw=draw,
-            wall_clock_ms=self.wall_clock_ms,
-        )
 
     def new_client(
         self,

@@ -4,12 +4,9 @@ A bookie with a bug may report a sync although the disk can still lose the recor
 show this, but the state of the simulated disk does.
 """
 
-from functools import partial
-
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.run import outside_event_loops, run_world
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 
@@ -57,12 +54,3 @@ class LateSyncWorld(ChosenOrderWorld):
             for disk in self.machines[row.node].journals
             for each in disk.unsynced()
         )
-
-
-def late_syncs(scenario: Scenario, step_budget: int) -> dict[int, int]:
-    """Run a scenario in which messages arrive in a chosen order, and return its world's
-    `late_syncs`.
-    """
-    world = LateSyncWorld(scenario, SimLoop(step_budget))
-    outside_event_loops(partial(run_world, world))
-    return world.late_syncs

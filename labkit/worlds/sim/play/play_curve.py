@@ -5,31 +5,15 @@ after which the remaining messages arrive in a random order. `labkit.worlds.sim.
 same for runs that are not played.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Protocol, Self
+from operator import attrgetter
 
-from labkit.system.check import Verdict
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.futures import FutureShare, largest_changes
-from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.play.played_world import MadeMove
-from labkit.worlds.sim.trace import FUTURES, Trace
-
-
-class Play(Protocol):
-    """The attributes and methods of `Played` that the search uses."""
-
-    @property
-    def made(self) -> Sequence[MadeMove]: ...
-    @property
-    def in_effect_order(self) -> Sequence[MadeMove]: ...
-    @property
-    def trace(self) -> Trace: ...
-    @property
-    def broken(self) -> Sequence[Verdict]: ...
-    def future(self, count: int, seed: int) -> Self:
-        """Return a future of the move with the given number. Raises `SimulationError`."""
+from labkit.worlds.sim.trace import FUTURES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +64,21 @@ class PlayCurve:
         )
 
 
-def play_curves(play: Play, promise: str) -> Iterator[PlayCurve]:
-    """Try some of the moves. After each of them except the first, yield the result so far."""
-    moves, events = play.in_effect_order, play.trace.events
+def play_curves(
+    made: Sequence[MadeMove], events: Sequence[Event], breaks: Callable[[int, int], bool]
+) -> Iterator[PlayCurve]:
+    """Try some of the moves. After each of them except the first, yield the result so far.
+
+    `breaks` returns whether a future breaks the promise, given the number of moves that it repeats
+    and a seed.
+    """
+    moves = in_effect_order(made)
     end = next((each.seq for each in events if each.kind == "epilogue.started"), len(events))
     event_counts = [*(move.event_count for move in moves), end]
 
     def share_at(count: int) -> FutureShare:
         last = events[event_counts[count] - 1]
-        broken = sum(_breaks(play, count, seed, promise) for seed in range(FUTURES))
+        broken = sum(breaks(count, seed) for seed in range(FUTURES))
         return FutureShare(last.time_us, last.seq, broken, FUTURES)
 
     for shares, first, last in largest_changes(len(moves), share_at):
@@ -96,16 +86,13 @@ def play_curves(play: Play, promise: str) -> Iterator[PlayCurve]:
         is_found = last - first == 1 and before.broken < after.broken
         yield PlayCurve(
             tuple(shares[count] for count in sorted(shares)),
-            (play.made.index(move) + 1, move.words) if is_found else None,
+            (made.index(move) + 1, move.words) if is_found else None,
             before,
             after,
             ceil(log2(last - first)),
         )
 
 
-def _breaks(play: Play, count: int, seed: int, promise: str) -> bool:
-    try:
-        future = play.future(count, seed)
-    except SimulationError:
-        return False
-    return any(each.name == promise for each in future.broken)
+def in_effect_order(made: Sequence[MadeMove]) -> list[MadeMove]:
+    """Return the moves in the order in which they took effect."""
+    return sorted(made, key=attrgetter("event_count"))

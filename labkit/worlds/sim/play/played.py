@@ -13,16 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from random import Random
 
 from labkit.system.check import Verdict, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.machine.links import Parcel
-from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.play.late_syncs import late_syncs
+from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
+from labkit.worlds.sim.play.late_syncs import LateSyncWorld
 from labkit.worlds.sim.play.lost_copies import lost_copy
-from labkit.worlds.sim.play.play_curve import PlayCurve, play_curves
+from labkit.worlds.sim.play.play_curve import PlayCurve, in_effect_order, play_curves
 from labkit.worlds.sim.play.played_world import (
     FAILURES,
     InFlight,
@@ -85,7 +84,7 @@ class Played:
 
     @property
     def possible(self) -> tuple[str, ...]:
-        """All moves that are possible now."""
+
         moves = [f"deliver {each.name}" for each in self.in_flight if not each.behind]
         for each in self.in_flight:
             # A copy has the same name as its message, so a message cannot be copied twice, and
@@ -111,7 +110,7 @@ class Played:
         arrive in random order. The moves are counted in the order in which they took effect. Raises
         `SimulationError`.
         """
-        moves = [each.name for each in self.in_effect_order[:count]]
+        moves = [each.name for each in in_effect_order(self.made)[:count]]
         random = Random(seed)
         return _play(
             self.start,
@@ -120,24 +119,29 @@ class Played:
             rest=lambda possible: random.randrange(len(possible)),
         )
 
-    @property
-    def in_effect_order(self) -> list[MadeMove]:
-        """The moves in the order in which they took effect."""
-        return sorted(self.made, key=attrgetter("event_count"))
-
     def loss_curves(self, promise: str) -> Iterator[PlayCurve]:
         """Find out after which move the broken promise became inevitable. After each move that was
         tried, yields the result so far.
         """
-        return play_curves(self, promise)
+
+        def breaks(count: int, seed: int) -> bool:
+            try:
+                future = self.future(count, seed)
+            except SimulationError:
+                return False
+            return any(each.name == promise for each in future.broken)
+
+        return play_curves(self.made, self.trace.events, breaks)
 
     def whole(self) -> Trace:
         """Return the complete run of `scenario`, which does not stop after the last move."""
         return self.trace if self.is_over else run(self.scenario, STEP_BUDGET)
 
     def whole_late_syncs(self) -> Mapping[int, int]:
-        """Return the late syncs of the complete run."""
-        return late_syncs(self.scenario, STEP_BUDGET)
+
+        world = LateSyncWorld(self.scenario, SimLoop(STEP_BUDGET))
+        outside_event_loops(partial(run_world, world))
+        return world.late_syncs
 
     def __repr__(self) -> str:
         where = "over" if self.is_over else f"{len(self.in_flight)} messages in flight"
@@ -170,12 +174,13 @@ def _play(start: Scenario, moves: Sequence[str], *, is_quick: bool, rest: Rest =
     trace, is_over = outside_event_loops(partial(_run_until_stopped, world))
     world.finish_moves()
     lost = None if is_over else lost_copy(trace.events, world.lost_syncs)
+    scenario = replace(start, decisions=dict(world.decided))
     return Played(
         start,
         tuple(world.made),
         is_quick,
-        replace(start, in_turn=True, decisions=dict(world.decided)),
-        replace(trace, scenario=replace(start, in_turn=True, decisions=dict(world.decided))),
+        scenario,
+        replace(trace, scenario=scenario),
         world.late_syncs,
         () if is_over else world.in_flight(),
         world.possible_crashes(),

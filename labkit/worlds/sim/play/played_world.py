@@ -115,7 +115,7 @@ class PlayedWorld(LateSyncWorld):
         """Maps each power cut or wait that was possible, as a move, to the number of events before
         it.
         """
-        super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
+        super().__init__(replace(scenario, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
         """The decisions so far: the scenario's decisions, and one for each move and each
         delivery.
@@ -229,7 +229,7 @@ class NamedOrderWorld(ChosenOrderWorld):
     """
 
     def __init__(self, scenario: Scenario, loop: SimLoop, count: int) -> None:
-        super().__init__(replace(scenario, in_turn=True), loop)
+        super().__init__(scenario, loop)
         self.named: list[str] = []
         self.metadata: dict[str, None] = {}
         """The messages in `named` that the metadata server sent or received."""

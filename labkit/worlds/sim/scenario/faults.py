@@ -1,24 +1,30 @@
 """The faults of a scenario, as immutable objects. The docstring of each fault describes what the
-fault affects and what it does not affect. The faults of the metadata server are in
-`metadata_faults`.
+fault affects and what it does not affect.
 
 A fault begins at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
 `for_ms` is 0, the fault lasts until the epilogue, which ends all faults. Faults may overlap. When
 one of them ends, all faults of the same kind on the same target end with it.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import Field, dataclass
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
+from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.nodes.faulty_world import EVERY_NODE, FaultyWorld
-from labkit.worlds.sim.scenario.metadata_faults import (
-    HangingMetadata,
-    LaggingMetadata,
-    SessionLoss,
-    SlowMetadata,
-)
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
+
+
+class Fault(Protocol):
+    """Something that goes wrong. You can use labkit's faults or define your own as a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def when(self) -> Moment: ...
+
+    def strike(self, world: FaultyWorld) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,25 +46,31 @@ class Crash(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.nodes[self.node].crash(self.disk)
-        if self.down_ms:
-            world.after(self.down_ms, world.nodes[self.node].start)
+        node = world.nodes[self.node]
+        node.crash(self.disk)
+        world.end_after(self.down_ms, node.start)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CrashAtOperation(Value):
+class BookieFault(Value):
+    """Base class of faults that can affect only a bookie."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CrashAtOperation(BookieFault):
     """A bookie loses power just before its `nth` disk operation (counted from 1) after the moment
     `when`. Unsynced data is treated as in `Crash`.
     """
 
-    node: str
     nth: int = 1
     disk: str = "lost"
     down_ms: float = 0.0
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).crash_at_operation(self.nth, self.disk, self.down_ms)
+        world.bookies[self.node].crash_at_operation(self.nth, self.disk, self.down_ms)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,91 +114,87 @@ class Pause(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SlowStart(Value):
+class SlowStart(BookieFault):
     """When a bookie starts, it pauses for `extra_ms` before each of three steps: opening its disks,
     registering, and serving.
     """
 
-    node: str
     extra_ms: float = 20.0
     for_ms: float = 0.0
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).start_slowly(self.extra_ms, self.for_ms)
+        world.bookies[self.node].start_slowly(self.extra_ms, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SlowDisk(Value):
+class SlowDisk(BookieFault):
     """Every disk call of a bookie takes `extra_ms` longer. No data is lost."""
 
-    node: str
     extra_ms: float = 20.0
     for_ms: float = 0.0
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).set_disk_faults("slow", self.for_ms, extra_s=self.extra_ms / 1000)
+        world.bookies[self.node].set_disk_faults("slow", self.for_ms, extra_s=self.extra_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FailingSync(Value):
+class _DiskFault(BookieFault):
+    """A fault during which an attribute of the bookie's `DiskFaults` is True."""
+
+    attribute: ClassVar[str]
+    description: ClassVar[str]
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        bookie = world.bookies[self.node]
+        bookie.set_disk_faults(self.description, self.for_ms, **{self.attribute: True})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FailingSync(_DiskFault):
     """Syncs fail with EIO. The data that a failed sync should have made durable may or may not
     survive a crash, and no later sync makes it durable unless the data is written again. Writes and
     reads still work.
     """
 
-    node: str
-    for_ms: float = 0.0
-    when: Moment = START
-
-    def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).set_disk_faults("failing to sync", self.for_ms, fails_to_sync=True)
+    attribute = "fails_to_sync"
+    description = "failing to sync"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FailingRead(Value):
+class FailingRead(_DiskFault):
     """Every read of a file fails with EIO, as on a disk with bad sectors.
 
     Writes and syncs still work. If the bookie starts during this fault, it cannot read its files.
     """
 
-    node: str
-    for_ms: float = 0.0
-    when: Moment = START
-
-    def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).set_disk_faults("failing to read", self.for_ms, fails_to_read=True)
+    attribute = "fails_to_read"
+    description = "failing to read"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FullDisk(Value):
+class FullDisk(_DiskFault):
     """A bookie's disks reject writes and new files with ENOSPC. Syncs and reads still work."""
 
-    node: str
-    for_ms: float = 0.0
-    when: Moment = START
-
-    def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).set_disk_faults("full", self.for_ms, is_full=True)
+    attribute = "is_full"
+    description = "full"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FullAtSync(Value):
+class FullAtSync(_DiskFault):
     """A bookie's disks accept writes, but syncs fail with ENOSPC, as can happen on file systems
     with delayed allocation. Reads and directory changes still work.
     """
 
-    node: str
-    for_ms: float = 0.0
-    when: Moment = START
-
-    def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).set_disk_faults("full at syncs", self.for_ms, is_full_at_sync=True)
+    attribute = "is_full_at_sync"
+    description = "full at syncs"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BitRot(Value):
+class BitRot(BookieFault):
     """One bit flips in a file at rest: in the bookie's largest `journal`, `entry log` or `index`
     file, at the relative position `part` (0 to 1). With `size`, one bit flips in each byte of a
     block of `size` bytes, as when a disk returns a damaged sector of 512 bytes. Nothing happens if
@@ -199,18 +207,17 @@ class BitRot(Value):
     acknowledged. Random scenarios therefore never damage a journal.
     """
 
-    node: str
     file: str = "entry log"
     part: float = 0.5
     when: Moment = START
     size: int = 1
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).corrupt(self.file, self.part, self.size)
+        world.bookies[self.node].corrupt(self.file, self.part, self.size)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReplacedDisks(Value):
+class ReplacedDisks(BookieFault):
     """A bookie's machine loses power, and its directories are empty afterwards: `all` of them, or
     only the `journal` or the `ledgers` directories.
 
@@ -218,34 +225,32 @@ class ReplacedDisks(Value):
     a `Restart` or the epilogue. The cookie check then prevents it from serving.
     """
 
-    node: str
     which: str = "all"
     down_ms: float = 0.0
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).replace_disks(self.which)
-        if self.down_ms:
-            world.after(self.down_ms, world.nodes[self.node].start)
+        bookie = world.bookies[self.node]
+        bookie.replace_disks(self.which)
+        world.end_after(self.down_ms, bookie.start)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Reformatted(Value):
+class Reformatted(BookieFault):
     """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
     `bookieformat -deleteCookie` does. The bookie restarts with the same id after `down_ms`
     milliseconds, and has forgotten all entries and fences. If `down_ms` is 0, the bookie stays down
     until a `Restart` or the epilogue.
     """
 
-    node: str
     down_ms: float = 0.0
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).format()
+        bookie = world.bookies[self.node]
+        bookie.format()
         world.zookeeper.delete_cookie(self.node)
-        if self.down_ms:
-            world.after(self.down_ms, world.nodes[self.node].start)
+        world.end_after(self.down_ms, bookie.start)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -381,7 +386,7 @@ class Leave(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.broker(self.node).leave(self.down_ms)
+        world.brokers[self.node].leave(self.down_ms)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -395,35 +400,76 @@ class Unload(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.broker(self.node).unload(self.topic)
+        world.brokers[self.node].unload(self.topic)
 
 
-Fault = (
-    Crash
-    | CrashAtOperation
-    | PowerCut
-    | Restart
-    | Pause
-    | SlowStart
-    | SlowDisk
-    | FailingSync
-    | FailingRead
-    | FullDisk
-    | FullAtSync
-    | BitRot
-    | ReplacedDisks
-    | Reformatted
-    | Delay
-    | Loss
-    | Duplication
-    | Reordering
-    | Partition
-    | Reset
-    | ClockSkew
-    | SessionLoss
-    | Leave
-    | Unload
-    | SlowMetadata
-    | HangingMetadata
-    | LaggingMetadata
-)
+# Faults of the metadata store
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SessionLoss(Value):
+    """The metadata server expires a node's session, as if the node had been silent for too long,
+    and deletes the session's ephemeral nodes.
+
+    The node reconnects immediately, and then notices that its session has been lost.
+    """
+
+    node: str
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.zookeeper.expire(self.node)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SlowMetadata(Value):
+    """Every message from the metadata server takes `extra_ms` longer: a `Delay` from `zk`."""
+
+    extra_ms: float = 50.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        Delay(METADATA_SERVER, EVERY_NODE, self.extra_ms, self.for_ms).strike(world)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HangingMetadata(Value):
+    """The metadata server hangs, as ZooKeeper does during a long garbage collection or on a machine
+    that is swapping, and resumes later. Meanwhile, requests wait, and the server's clock keeps
+    running.
+
+    If the hang lasts longer than the session timeout, the order of the subsequent events is random.
+    An `expired_share` (0 to 1) of the overdue sessions expires before the server reads their
+    requests. Decisions such as `expire b0 2` determine the delay in ms until the nodes of these
+    sessions are deleted. A `late_share` of the connections is served late, by a delay in ms that is
+    determined by decisions such as `thaw b0 1`.
+    """
+
+    for_ms: float = 0.0
+    expired_share: float = 0.5
+    late_share: float = 0.5
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.zookeeper.hang(self.expired_share, self.late_share)
+        world.end_after(self.for_ms, world.zookeeper.resume)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LaggingMetadata(Value):
+    """A node's metadata server lags `lag_ms` behind the others, so reads that do not set a watch
+    return old data.
+
+    Once the node has received the response to any other request, or one of its watches has fired,
+    it sees all changes up to that point.
+    """
+
+    node: str
+    lag_ms: float = 50.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.zookeeper.lag(self.node, self.lag_ms / 1000)
+        world.end_after(self.for_ms, partial(world.zookeeper.lag, self.node, 0.0))

@@ -66,6 +66,12 @@ class Scenario(Value):
     def clients(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(step.client for step in self.workload))
 
+    def with_cluster(self, **settings: Any) -> "Scenario":
+        return replace(self, cluster=replace(self.cluster, **settings))
+
+    def with_steps(self, *steps: Step) -> "Scenario":
+        return replace(self, workload=(*self.workload, *steps))
+
     def with_fault(self, *faults: Fault) -> "Scenario":
         return replace(self, faults=(*self.faults, *faults))
 

@@ -11,21 +11,7 @@ from typing import Any
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE, EVERY_NODE
-from labkit.worlds.sim.scenario.faults import (
-    BitRot,
-    CrashAtOperation,
-    FailingRead,
-    FailingSync,
-    Fault,
-    FullAtSync,
-    FullDisk,
-    Leave,
-    Reformatted,
-    ReplacedDisks,
-    SlowDisk,
-    SlowStart,
-    Unload,
-)
+from labkit.worlds.sim.scenario.faults import BookieFault, Fault, Leave, Unload
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.consume import Consume
@@ -34,18 +20,6 @@ from labkit.worlds.sim.workload.steps import Step, Write
 
 _RESERVED_NODES = (METADATA_SERVER, EPILOGUE)
 """Node names that occur in events, but cannot be the target of a fault."""
-_BOOKIE_FAULTS = (
-    CrashAtOperation
-    | SlowStart
-    | SlowDisk
-    | FailingSync
-    | FailingRead
-    | FullDisk
-    | FullAtSync
-    | ReplacedDisks
-    | Reformatted
-    | BitRot
-)
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:
@@ -85,7 +59,8 @@ def check_names(cluster: Cluster, workload: Sequence[Step], faults: Sequence[Fau
                     f"{fault!r} cannot hit {name!r}; valid targets:"
                     f" {', '.join(possible) or 'brokers, but the cluster has none'}"
                 )
-    for part in (*workload, *faults):
+    parts: tuple[Step | Fault, ...] = (*workload, *faults)
+    for part in parts:
         when = part.when
         if isinstance(when, On) and when.node and when.node not in (*nodes, *_RESERVED_NODES):
             raise BKIncorrectParameterException(
@@ -97,7 +72,7 @@ def check_names(cluster: Cluster, workload: Sequence[Step], faults: Sequence[Fau
 def _targets(
     fault: Fault, cluster: Cluster, nodes: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    if isinstance(fault, _BOOKIE_FAULTS):
+    if isinstance(fault, BookieFault):
         yield fault.node, cluster.names
     elif isinstance(fault, Leave | Unload):
         yield fault.node, cluster.broker_names

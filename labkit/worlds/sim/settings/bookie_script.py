@@ -93,17 +93,14 @@ class Machine:
     def after_crash(self, keep: Keep, controller: DiskController | None = None) -> "Machine":
         """Return the machine as it would be after a power failure."""
         controller = controller or DiskController()
-        return Machine(
-            tuple(disk.after_crash(keep, controller) for disk in self.journals),
-            tuple(disk.after_crash(keep, controller) for disk in self.ledgers),
-        )
+        return self._with_each(lambda disk: disk.after_crash(keep, controller))
 
     def after_kill(self, controller: DiskController) -> "Machine":
         """Return the machine as it would be if only the process had been killed."""
-        return Machine(
-            tuple(disk.after_kill(controller) for disk in self.journals),
-            tuple(disk.after_kill(controller) for disk in self.ledgers),
-        )
+        return self._with_each(lambda disk: disk.after_kill(controller))
+
+    def _with_each(self, changed: Callable[[SimDisk], SimDisk]) -> "Machine":
+        return Machine(tuple(map(changed, self.journals)), tuple(map(changed, self.ledgers)))
 
 
 def new_machine(
@@ -124,9 +121,9 @@ class ScriptedBookie:
         self.step = "start"
         self.in_flush = False
         self.deleted: set[int] = set()
-        self._machine = machine
-        self._store_factory = store_factory
-        self._config = config
+        self.machine = machine
+        self.store_factory = store_factory
+        self.config = config
 
     def run(self, script: Sequence[ScriptStep]) -> None:
         """Start the bookie and run every step. Errors of the store are raised."""
@@ -139,10 +136,7 @@ class ScriptedBookie:
 
     def start(self) -> None:
         """Open the store. The previous store is abandoned, as if its process had been killed."""
-        self.store = self._machine.open(self._store_factory, self._config)
-
-    def request(self, promise: Promise, data: bytes = b"") -> None:
-        self.requests[promise] = data
+        self.store = self.machine.open(self.store_factory, self.config)
 
     def promise(self) -> None:
         """Record that all requests so far have been acknowledged."""
@@ -171,7 +165,7 @@ class Add:
 
     def run(self, bookie: ScriptedBookie) -> None:
         data = entry_bytes(self.ledger_id, self.entry_id, self.payload_size)
-        bookie.request(Promise("entry", self.ledger_id, self.entry_id), data)
+        bookie.requests[Promise("entry", self.ledger_id, self.entry_id)] = data
         bookie.store.add_entry(self.ledger_id, self.entry_id, data, MASTER_KEY)
 
 
@@ -185,7 +179,7 @@ class Fence:
         return f"fence {self.ledger_id}"
 
     def run(self, bookie: ScriptedBookie) -> None:
-        bookie.request(Promise("fence", self.ledger_id))
+        bookie.requests[Promise("fence", self.ledger_id)] = b""
         bookie.store.fence(self.ledger_id, MASTER_KEY)
 
 
@@ -201,7 +195,7 @@ class SetExplicitLac:
 
     def run(self, bookie: ScriptedBookie) -> None:
         body = encode_explicit_lac(self.ledger_id, self.last_add_confirmed, DIGEST)
-        bookie.request(Promise("LAC", self.ledger_id, self.last_add_confirmed), body)
+        bookie.requests[Promise("LAC", self.ledger_id, self.last_add_confirmed)] = body
         bookie.store.set_explicit_lac(self.ledger_id, body, MASTER_KEY)
 
 

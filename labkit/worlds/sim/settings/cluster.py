@@ -8,13 +8,8 @@ from labkit.system.broker.config import BrokerConfig
 from labkit.system.storage.config import StorageConfig
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.worlds.sim.settings.bookie_script import CONFIG
-from labkit.worlds.sim.settings.scenario_values import Value, register
+from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.value_rules import check_fields
-
-register(StorageConfig)
-register(AutoRecoveryConfig)
-register(BrokerConfig)
-register(ManagedLedgerConfig)
 
 BROKER = BrokerConfig(
     broker_deduplication_enabled=True, managed_ledger=ManagedLedgerConfig(max_entries_per_ledger=5)

@@ -8,11 +8,18 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.broker.config import BrokerConfig
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.storage.config import StorageConfig
+from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.worlds.sim.settings.value_rules import check_fields
 
-CLASSES: dict[str, type[Any]] = {}
-"""The classes of values, by name."""
+CLASSES: dict[str, type[Any]] = {
+    each.__name__: each
+    for each in (StorageConfig, AutoRecoveryConfig, BrokerConfig, ManagedLedgerConfig)
+}
+"""The classes of values, by name: the subclasses of `Value`, and the system's own settings."""
 
 
 class Value:
@@ -21,18 +28,14 @@ class Value:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        CLASSES[cls.__name__] = cls
+        if not cls.__name__.startswith("_"):
+            CLASSES[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def __repr__(self) -> str:
         return _text(self)
-
-
-def register(cls: type[Any]) -> None:
-    """Register a dataclass, so that values can contain instances of it."""
-    CLASSES[cls.__name__] = cls
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,7 @@ variant breaks a promise.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.bookie.error_codes import STORAGE_ERRORS
@@ -22,37 +22,7 @@ from labkit.system.node.bookie import BookieService
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.settings.bookie_script import StoreFactory
-from labkit.worlds.sim.variants.broker_variants import (
-    ContinuesAfterFailedRollover,
-    ContinuesAfterFailedSend,
-    OverwritesLedgerList,
-    ReceiptOfNewestEntry,
-    ResendsOutOfOrder,
-    ReservesLedgerIds,
-    SkipsReplay,
-    TakesOverWithoutRecovery,
-    TreatsPendingAsStored,
-    broker_with,
-)
-from labkit.worlds.sim.variants.client_variants import (
-    AckAfterOneBookie,
-    ChangesFromNextAdd,
-    CountsEveryAck,
-    CountsUnreachableBookies,
-    EarlyRecovery,
-    LacOutOfOrder,
-    NoFence,
-    NoFenceOnReads,
-    TrustsOneBookie,
-)
-from labkit.worlds.sim.variants.cluster_variants import (
-    IgnoresSilence,
-    MetadataBeforeCopy,
-    NoticesExpiryLate,
-    SkipsSync,
-    audit_at_once,
-    ignore_cookie_mismatch,
-)
+from labkit.worlds.sim.variants import broker_variants, client_variants, cluster_variants
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
 
 # The bookie
@@ -116,31 +86,31 @@ _PROTOCOL_VARIANTS = (
         "ack after one bookie",
         "an add is confirmed when one bookie has it, regardless of the ack quorum",
         _DURABLE,
-        client=_client(writer_class=AckAfterOneBookie),
+        client=_client(writer_class=client_variants.AckAfterOneBookie),
     ),
     Variant(
         "LAC out of order",
         "an entry is confirmed although an earlier one is not",
         _DURABLE,
-        client=_client(writer_class=LacOutOfOrder),
+        client=_client(writer_class=client_variants.LacOutOfOrder),
     ),
     Variant(
         "ensemble change from the wrong entry",
         "for unconfirmed entries, the metadata still refers to the replaced ensemble",
         _DURABLE,
-        client=_client(writer_class=ChangesFromNextAdd),
+        client=_client(writer_class=client_variants.ChangesFromNextAdd),
     ),
     Variant(
         "recovery without fencing",
         "the writer keeps writing while recovery closes its ledger",
         _DURABLE,
-        client=_client(recovery_class=NoFence),
+        client=_client(recovery_class=client_variants.NoFence),
     ),
     Variant(
         "no fencing on recovery reads",
         "a bookie denies an entry to recovery, then accepts it (BookKeeper #2614)",
         _DURABLE,
-        client=_client(recovery_class=NoFenceOnReads),
+        client=_client(recovery_class=client_variants.NoFenceOnReads),
     ),
     Variant(
         "fence not persisted",
@@ -149,14 +119,14 @@ _PROTOCOL_VARIANTS = (
         store=_FenceInMemory,
         # Replace the writer as well, because the correct writer would notice the restart, and
         # nothing would be lost.
-        client=_client(writer_class=CountsEveryAck),
+        client=_client(writer_class=client_variants.CountsEveryAck),
     ),
     Variant(
         "acks of emptied bookies counted",
         "a writer counts acknowledgements from bookies that have lost their data, and with it a"
         " fence (BookKeeper #4812)",
         "OneWriter",
-        client=_client(writer_class=CountsEveryAck),
+        client=_client(writer_class=client_variants.CountsEveryAck),
     ),
     Variant(
         "deleted ledger comes back",
@@ -168,19 +138,19 @@ _PROTOCOL_VARIANTS = (
         "list of ledgers without a sync",
         "a bookie deletes a new ledger that its metadata server has not heard of yet",
         "OnlyDeletedLedgersAreCollected",
-        service=SkipsSync,
+        service=cluster_variants.SkipsSync,
     ),
     Variant(
         "recovery trusts one bookie",
         "the first bookie to respond decides where the ledger ends",
         _DURABLE,
-        client=_client(recovery_class=TrustsOneBookie),
+        client=_client(recovery_class=client_variants.TrustsOneBookie),
     ),
     Variant(
         "recovery publishes ensembles early",
         "a second recovery asks bookies that never had the entries",
         _DURABLE,
-        client=_client(recovery_class=EarlyRecovery),
+        client=_client(recovery_class=client_variants.EarlyRecovery),
     ),
     Variant(
         "could not read taken for no such entry",
@@ -192,37 +162,37 @@ _PROTOCOL_VARIANTS = (
         "unreachable taken for an answer",
         "a reader counts bookies that never responded (requested in BookKeeper #3952)",
         "ReadersLearnWhatIsConfirmed",
-        client=_client(reader_class=CountsUnreachableBookies),
+        client=_client(reader_class=client_variants.CountsUnreachableBookies),
     ),
     Variant(
         "auditor without delay",
         "a bookie that is only restarting counts as lost, and all its ledgers are copied",
         "BriefAbsenceIsNoLoss",
-        rules=Rules(when_to_audit=audit_at_once),
+        rules=Rules(when_to_audit=cluster_variants.audit_at_once),
     ),
     Variant(
         "metadata before the copy",
         "the metadata refers to a bookie that has no copy yet",
         "RepairIsComplete",
-        rules=Rules(replicator=MetadataBeforeCopy),
+        rules=Rules(replicator=cluster_variants.MetadataBeforeCopy),
     ),
     Variant(
         "silence taken for absence",
         "the metadata store hangs, sessions of running bookies expire, and they count as lost",
         "SilenceIsNoLoss",
-        rules=Rules(metadata_silence=IgnoresSilence),
+        rules=Rules(metadata_silence=cluster_variants.IgnoresSilence),
     ),
     Variant(
         "lost sessions noticed late",
         "a bookie whose session expires during its start never registers again",
         "RunningBookiesStayRegistered",
-        service=NoticesExpiryLate,
+        service=cluster_variants.NoticesExpiryLate,
     ),
     Variant(
         "cookie not checked",
         "a bookie starts on replaced disks and denies entries that it had acknowledged",
         _DURABLE,
-        check_cookie=ignore_cookie_mismatch,
+        check_cookie=cluster_variants.ignore_cookie_mismatch,
     ),
 )
 
@@ -234,60 +204,54 @@ _BROKER_VARIANTS = (
         "a send fails but later sends of its producer are stored, so a retry looks like a"
         " duplicate",
         _KEPT,
-        broker=broker_with(
-            ledger_class=ContinuesAfterFailedRollover,
-            publisher_class=ContinuesAfterFailedSend,
+        broker=broker_variants.broker_with(
+            ledger_class=broker_variants.ContinuesAfterFailedRollover,
+            publisher_class=broker_variants.ContinuesAfterFailedSend,
         ),
-        with_brokers=True,
     ),
     Variant(
         "pushed taken for stored",
         "a message that is still pending is acknowledged as a duplicate",
         _KEPT,
-        broker=broker_with(deduplication_class=TreatsPendingAsStored),
-        with_brokers=True,
+        broker=broker_variants.broker_with(
+            deduplication_class=broker_variants.TreatsPendingAsStored
+        ),
     ),
     Variant(
         "pushed again behind later ones",
         "entries missing from a failed ledger are rewritten to the next one after later entries",
         "ProducersOrderIsKept",
-        broker=broker_with(ledger_class=ResendsOutOfOrder),
-        with_brokers=True,
+        broker=broker_variants.broker_with(ledger_class=broker_variants.ResendsOutOfOrder),
     ),
     Variant(
         "list of ledgers written blindly",
         "a former owner overwrites the ledger list of its successor",
         _KEPT,
-        broker=broker_with(ledger_class=OverwritesLedgerList),
-        with_brokers=True,
+        broker=broker_variants.broker_with(ledger_class=broker_variants.OverwritesLedgerList),
     ),
     Variant(
         "takeover without recovery",
         "the new owner does not fence the last ledger, so the old owner can still write to it",
         "OneOwnerStores",
-        broker=broker_with(ledger_class=TakesOverWithoutRecovery),
-        with_brokers=True,
+        broker=broker_variants.broker_with(ledger_class=broker_variants.TakesOverWithoutRecovery),
     ),
     Variant(
         "marks not rebuilt",
         "the new owner does not replay messages stored after the last deduplication snapshot",
         "MessagesAreStoredOnce",
-        broker=broker_with(deduplication_class=SkipsReplay),
-        with_brokers=True,
+        broker=broker_variants.broker_with(deduplication_class=broker_variants.SkipsReplay),
     ),
     Variant(
         "receipt of the newest entry",
         "the receipt for a duplicate contains the position of the topic's newest entry",
         "ReceiptsNameTheirMessages",
-        broker=broker_with(publisher_class=ReceiptOfNewestEntry),
-        with_brokers=True,
+        broker=broker_variants.broker_with(publisher_class=broker_variants.ReceiptOfNewestEntry),
     ),
     Variant(
         "ledger ids in blocks",
         "each client reserves a hundred ledger ids, so a topic's ids can decrease with a new owner",
         "MessageIdsGrow",
-        client=ReservesLedgerIds,
-        with_brokers=True,
+        client=broker_variants.ReservesLedgerIds,
     ),
 )
 
@@ -304,7 +268,7 @@ VARIANTS: dict[str, Variant] = {
     for variant in (
         Variant("", "the correct system"),
         *_PROTOCOL_VARIANTS,
-        *_BROKER_VARIANTS,
+        *(replace(each, with_brokers=True) for each in _BROKER_VARIANTS),
         *(
             Variant(
                 each.name,

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -23,7 +22,14 @@ from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.formats import from_java_longs, to_java_longs
 from labkit.system.topic.messages import Message, decode_messages
 from labkit.system.topic.names import full_name, partition_of
+from labkit.system.trace.answers import (
+    AllAcknowledged,
+    EntryAcknowledged,
+    MessageDelivered,
+    StartedOver,
+)
 from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.nodes.results import content_of
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 from labkit.worlds.sim.workload import consumer_commands as commands
@@ -144,7 +150,8 @@ class _Consumer:
     def __init__(
         self, node: ClientNode, step: Consume, number: int, delivered: DeliveredMessages
     ) -> None:
-        self._node, self._step, self._number, self._delivered = node, step, number, delivered
+        self._step, self._number, self._delivered = step, number, delivered
+        self._results = node.world.results
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
@@ -178,14 +185,13 @@ class _Consumer:
         self._delivered.quiet_turns.pop(self._number, None)
         self._connection_count += 1
         await self._connection.open(attempt)
-        request_id = self._connection.next_request_id()
-        arguments = self._number, request_id, self._name, self._topic, self._step.subscription
+        arguments = self._number, self._name, self._topic, self._step.subscription
         if self._step.reader:
             self._resume_after = self._last
             command = commands.read(*arguments, self._resume_after)
         else:
             command = commands.subscribe(*arguments, self._step.subscription_type)
-        await self._connection.ask(request_id, command)
+        await self._connection.ask(command)
         self._free_permits, self._epoch = self._step.permits, 0
         self._give_permits()
 
@@ -233,19 +239,22 @@ class _Consumer:
         delivered = self._messages_of(entry)
         messages = [each for each in delivered if each.message_id > self._resume_after]
         for message in messages:
-            self._node.world.results.message_delivered(
-                entry.arrived_at,
-                self._name,
-                self._connection.host,
-                self._step.subscription,
-                self._topic,
-                message,
+            message_id = self._last = message.message_id
+            self._results.record(
+                MessageDelivered,
+                came=entry.arrived_at,
+                consumer=self._name,
+                broker=self._connection.host,
+                subscription=self._step.subscription,
                 in_order=self._step.keeps_order,
                 durable=not self._step.reader,
-                keeps_keys=self._step.subscription_type == "Key_Shared",
+                key=message.key if self._step.subscription_type == "Key_Shared" else "",
                 connection=self._connection_count,
+                message=content_of(self._topic, message),
+                ledger=message_id.ledger_id,
+                entry=message_id.entry_id,
+                batch_index=message_id.batch_index,
             )
-            self._last = message.message_id
         names = [(message.producer_name, message.sequence_id) for message in messages]
         self._delivered.add(self._number, entry.position, names)
         self._return_permits(len(delivered))
@@ -277,12 +286,11 @@ class _Consumer:
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
         """Send the acknowledgement, and return the number of events that preceded it."""
-        requested_at = self._node.world.results.event_count
-        request_id = self._connection.next_request_id()
+        requested_at = self._results.event_count
         command = commands.acknowledge(
-            self._number, request_id, message_ids, is_cumulative=self._step.is_cumulative
+            self._number, message_ids, is_cumulative=self._step.is_cumulative
         )
-        response = await self._connection.ask(request_id, command)
+        response = await self._connection.ask(command)
         if response.ackResponse.HasField("error"):
             raise RetryLookupError(response.ackResponse.message)
         return requested_at
@@ -295,15 +303,8 @@ class _Consumer:
     def _record_acknowledgement(
         self, requested_at: int, position: Position, batch_index: int = -1
     ) -> None:
-        self._node.world.results.entry_acknowledged(
-            self._name,
-            self._connection.host,
-            self._topic,
-            self._step.subscription,
-            requested_at,
-            position,
-            batch_index,
-        )
+        who = self._name, self._connection.host, self._topic, self._step.subscription
+        self._results.record(EntryAcknowledged, requested_at, *who, *position, batch_index)
 
     # Redelivery
 
@@ -319,29 +320,22 @@ class _Consumer:
             self._connection.send(commands.redeliver(self._number, [self._unacknowledged.pop()], 0))
 
     async def _start_over(self) -> None:
-        request_id = self._connection.next_request_id()
         make = commands.START_OVER[self._step.start_over_by]
-        record = partial(
-            self._node.world.results.started_over, self._topic, self._step.subscription
-        )
-        record(is_done=False)
-        await self._connection.ask(request_id, make(self._number, request_id))
+        self._results.record(StartedOver, self._topic, self._step.subscription, is_done=False)
+        await self._connection.ask(make(self._number))
         self._last = EARLIEST
-        record(is_done=True)
+        self._results.record(StartedOver, self._topic, self._step.subscription, is_done=True)
 
     async def _check_for_more(self) -> None:
         """Ask for the last message of the topic. If every message has been acknowledged, count a
         quiet turn.
         """
-        request_id, results = self._connection.next_request_id(), self._node.world.results
-        requested_at = results.event_count
-        response = await self._connection.ask(
-            request_id, commands.get_last_message_id(self._number, request_id)
-        )
+        requested_at = self._results.event_count
+        response = await self._connection.ask(commands.get_last_message_id(self._number))
         last = response.getLastMessageIdResponse
         done = position_of(last.consumer_mark_delete_position)
-        host, subscription = self._connection.host, self._step.subscription
-        results.all_acknowledged(host, self._topic, subscription, requested_at, done)
+        who = self._connection.host, self._topic, self._step.subscription
+        self._results.record(AllAcknowledged, requested_at, *who, *done)
         if done >= position_of(last.last_message_id):
             turns = self._delivered.quiet_turns
             turns[self._number] = turns.get(self._number, 0) + 1
@@ -362,7 +356,7 @@ class _Consumer:
         if command.type == BaseCommand.MESSAGE:
             message = command.message
             remaining = from_java_longs(message.ack_set) if message.ack_set else None
-            arrived_at = len(self._node.world.results.recorded)
+            arrived_at = len(self._results.recorded)
             position = position_of(message.message_id)
             self._inbox.put_nowait(
                 _DeliveredEntry(arrived_at, position, data, remaining, message.consumer_epoch)

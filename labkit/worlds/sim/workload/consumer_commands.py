@@ -1,5 +1,5 @@
 """Builds the commands of a Pulsar consumer. `consumer_id` identifies the consumer on its
-connection.
+connection. `TopicConnection.ask` adds the request ids.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,7 @@ from labkit.system.topic.chain.ledger_chain import Position
 
 
 def subscribe(
-    consumer_id: int,
-    request_id: int,
-    consumer_name: str,
-    topic: str,
-    subscription: str,
-    subscription_type: str,
+    consumer_id: int, consumer_name: str, topic: str, subscription: str, subscription_type: str
 ) -> BaseCommand:
     """Build a subscribe request. A new subscription starts at the first message."""
     request = CommandSubscribe(
@@ -35,7 +30,6 @@ def subscribe(
         subscription=subscription,
         subType=subscription_type,
         consumer_id=consumer_id,
-        request_id=request_id,
         consumer_name=consumer_name,
         initialPosition=CommandSubscribe.Earliest,
     )
@@ -43,17 +37,12 @@ def subscribe(
 
 
 def read(
-    consumer_id: int,
-    request_id: int,
-    consumer_name: str,
-    topic: str,
-    subscription: str,
-    start: MessageId,
+    consumer_id: int, consumer_name: str, topic: str, subscription: str, start: MessageId
 ) -> BaseCommand:
     """Build the subscribe request of a reader, which starts at this message and has no durable
     cursor.
     """
-    command = subscribe(consumer_id, request_id, consumer_name, topic, subscription, "Exclusive")
+    command = subscribe(consumer_id, consumer_name, topic, subscription, "Exclusive")
     command.subscribe.durable = False
     message_id = message_id_data((start.ledger_id, start.entry_id))
     command.subscribe.start_message_id.CopyFrom(message_id)
@@ -67,17 +56,12 @@ def flow(consumer_id: int, permits: int) -> BaseCommand:
 
 
 def acknowledge(
-    consumer_id: int,
-    request_id: int,
-    message_ids: Sequence[MessageIdData],
-    *,
-    is_cumulative: bool,
+    consumer_id: int, message_ids: Sequence[MessageIdData], *, is_cumulative: bool
 ) -> BaseCommand:
     """Build an acknowledgement of these entries or batch parts, or of everything up to them."""
     request = CommandAck(
         consumer_id=consumer_id,
         ack_type=CommandAck.Cumulative if is_cumulative else CommandAck.Individual,
-        request_id=request_id,
         message_id=message_ids,
     )
     return BaseCommand(type=BaseCommand.ACK, ack=request)
@@ -96,28 +80,24 @@ def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> Ba
     )
 
 
-def get_last_message_id(consumer_id: int, request_id: int) -> BaseCommand:
+def get_last_message_id(consumer_id: int) -> BaseCommand:
     """Build a request for the topic's last message id and the subscription's mark-delete point."""
-    request = CommandGetLastMessageId(consumer_id=consumer_id, request_id=request_id)
+    request = CommandGetLastMessageId(consumer_id=consumer_id)
     return BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=request)
 
 
-def _seek_to_first(consumer_id: int, request_id: int) -> BaseCommand:
-    request = CommandSeek(
-        consumer_id=consumer_id, request_id=request_id, message_id=message_id_data(EARLIEST)
-    )
+def _seek_to_first(consumer_id: int) -> BaseCommand:
+    request = CommandSeek(consumer_id=consumer_id, message_id=message_id_data(EARLIEST))
     return BaseCommand(type=BaseCommand.SEEK, seek=request)
 
 
-def _unsubscribe(consumer_id: int, request_id: int) -> BaseCommand:
-    request = CommandUnsubscribe(consumer_id=consumer_id, request_id=request_id)
+def _unsubscribe(consumer_id: int) -> BaseCommand:
+    request = CommandUnsubscribe(consumer_id=consumer_id)
     return BaseCommand(type=BaseCommand.UNSUBSCRIBE, unsubscribe=request)
 
 
-START_OVER: Mapping[str, Callable[[int, int], BaseCommand]] = {
+START_OVER: Mapping[str, Callable[[int], BaseCommand]] = {
     "seek": _seek_to_first,
     "unsubscribe": _unsubscribe,
 }
-"""The commands that reset a subscription, by name. Each is built from a consumer id and a request
-id.
-"""
+"""The commands that reset a subscription, by name. Each is built from a consumer id."""

@@ -10,7 +10,9 @@ from labkit.system.topic.consumer import Consumer
 from labkit.system.topic.names import full_name
 from labkit.system.topic.producing.producer import Batching, Producer
 from labkit.system.topic.topic import Topic
+from labkit.system.trace.answers import MessageGiven, MessageReceived
 from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.nodes.results import content_of, message_content
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 
@@ -65,7 +67,8 @@ class _Sends:
 
     def begin(self, number: int) -> None:
         payload = f"{self._node.name} {number}".encode()
-        self._node.world.results.message_given(self._topic, self._node.name, number, payload)
+        given = message_content(self._topic, self._node.name, number, payload)
+        self._node.world.results.record(MessageGiven, given)
         self._pending.append((number, self._producer.send(payload)))
 
     @property
@@ -101,5 +104,7 @@ class _Receives:
         """Receive the next messages. Return False if all stored messages have been received."""
         received = await self._consumer.receive(_BATCH_SIZE)
         for message in received:
-            self._results.message_received(self._name, self._since, self._topic, message)
+            content, message_id = content_of(self._topic, message), message.message_id
+            where = message_id.ledger_id, message_id.entry_id
+            self._results.record(MessageReceived, self._name, self._since, content, *where)
         return bool(received)

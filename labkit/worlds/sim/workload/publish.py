@@ -25,7 +25,9 @@ from labkit.system.topic.messages import (
     encode_message,
 )
 from labkit.system.topic.names import full_name
+from labkit.system.trace.answers import MessageGiven
 from labkit.worlds.sim.nodes.nodes import ClientNode
+from labkit.worlds.sim.nodes.results import message_content
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 from labkit.worlds.sim.workload.topic_connection import TopicConnection
@@ -94,14 +96,9 @@ class PulsarProducer:
     async def _register(self, number: int) -> None:
         await self._connection.open(number)
         request = CommandProducer(
-            topic=self._topic,
-            producer_id=_PRODUCER_ID,
-            request_id=self._connection.next_request_id(),
-            producer_name=self._node.name,
+            topic=self._topic, producer_id=_PRODUCER_ID, producer_name=self._node.name
         )
-        await self._connection.ask(
-            request.request_id, BaseCommand(type=BaseCommand.PRODUCER, producer=request)
-        )
+        await self._connection.ask(BaseCommand(type=BaseCommand.PRODUCER, producer=request))
         self._is_registered = True
         for op in self._ops:
             self._push(op)
@@ -165,9 +162,8 @@ class PulsarProducer:
             for number in range(first, first + message_count)
         ]
         for message in messages:
-            self._node.world.results.message_given(
-                self._topic, name, message.sequence_id, message.payload
-            )
+            given = message_content(self._topic, name, message.sequence_id, message.payload)
+            self._node.world.results.record(MessageGiven, given)
         if message_count == 1:
             return _Op(first, 1, encode_message(messages[0], name, now_ms))
         parts = [encode_in_batch(message) for message in messages]

@@ -89,11 +89,17 @@ class TopicConnection:
             self._wire.close()
             self._wire = None
 
-    def next_request_id(self) -> int:
-        return next(self._request_ids)
+    async def ask(self, command: BaseCommand) -> BaseCommand:
+        """Send a request with the next request id, and return the response. Raises
+        `RetryLookupError` or `TimeoutError`.
+        """
+        request_id = next(self._request_ids)
+        for field, request in command.ListFields():
+            if field.message_type is not None:
+                request.request_id = request_id
+        return await self._ask(request_id, command)
 
-    async def ask(self, request_id: int, command: BaseCommand) -> BaseCommand:
-        """Send a request and return the response. Raises `RetryLookupError` or `TimeoutError`."""
+    async def _ask(self, request_id: int, command: BaseCommand) -> BaseCommand:
         response_future: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
         self._pending[request_id] = response_future
         self.send(command)
@@ -114,14 +120,12 @@ class TopicConnection:
         self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, on_close)
         self.host = host
         connect = CommandConnect(client_version="sim", protocol_version=_PROTOCOL_VERSION)
-        await self.ask(0, BaseCommand(type=BaseCommand.CONNECT, connect=connect))
+        await self._ask(0, BaseCommand(type=BaseCommand.CONNECT, connect=connect))
 
     async def _look_up(self, authoritative: bool) -> CommandLookupTopicResponse:
-        request = CommandLookupTopic(
-            topic=self._topic, request_id=self.next_request_id(), authoritative=authoritative
-        )
+        request = CommandLookupTopic(topic=self._topic, authoritative=authoritative)
         command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=request)
-        return (await self.ask(request.request_id, command)).lookupTopicResponse
+        return (await self.ask(command)).lookupTopicResponse
 
     def _on_closed(self, gone: asyncio.Event) -> None:
         gone.set()

@@ -16,11 +16,11 @@ from labkit.worlds.sim.crash_map.crash_map import (
     REFUSED,
     VARIANTS,
     CrashMap,
+    CrashVariant,
     crash_map,
-    random_variants,
 )
 from labkit.worlds.sim.machine.disk import DiskController
-from labkit.worlds.sim.machine.disk_operation import Operation, lost
+from labkit.worlds.sim.machine.disk_operation import Operation, at_random, lost
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     Add,
@@ -39,6 +39,9 @@ from labkit.worlds.sim.settings.bookie_script import (
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, FULL_JOURNAL, ONE_CHECKPOINT
 
+AT_RANDOM = tuple(
+    CrashVariant(f"random {seed}", "kept, lost or torn", at_random(seed)) for seed in range(2, 6)
+)
 ONE_PAGE = replace(CONFIG, page_limit=1, page_size=8)
 SMALL_MEMTABLE = replace(CONFIG, skip_list_size_limit=400)
 
@@ -66,9 +69,8 @@ def verdicts(found: CrashMap, variant: str) -> str:
 def test_the_store_keeps_every_promise_at_every_crash(
     script: Sequence[ScriptStep], options: dict[str, Any]
 ) -> None:
-    found = crash_map(script, VARIANTS + random_variants(4), **options)
+    found = crash_map(script, VARIANTS + AT_RANDOM, **options)
     assert found.is_safe, found
-    assert found.smallest() is None
 
 
 @pytest.mark.slow
@@ -300,7 +302,7 @@ def test_no_crash_breaks_a_promise(
 ) -> None:
     found = crash_map(
         script,
-        VARIANTS + random_variants(2),
+        VARIANTS + AT_RANDOM[:2],
         journal_count=journal_count,
         ledger_dir_count=ledger_dir_count,
     )

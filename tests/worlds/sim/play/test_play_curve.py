@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.worlds.sim.play.play_curve import PlayCurve, play_curves
+from labkit.worlds.sim.play.play_curve import PlayCurve, in_effect_order
 from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -11,7 +11,7 @@ from tests.worlds.sim.play.test_played import ACKNOWLEDGED, POWER_CUT, STORED, U
 
 
 def curve_of(played: Played, promise: str) -> PlayCurve:
-    *_, curve = play_curves(played, promise)
+    *_, curve = played.loss_curves(promise)
     return curve
 
 
@@ -55,4 +55,5 @@ def test_the_points_of_a_curve_are_in_the_order_of_the_events() -> None:
     played = play(UNSYNCED, (STORED, ACKNOWLEDGED, POWER_CUT))
     seqs = [seq for seq, _ in curve_of(played, "EveryCopyIsDurable").points]
     assert seqs == sorted(seqs)
-    assert [move.name for move in played.in_effect_order] == [STORED, POWER_CUT, ACKNOWLEDGED]
+    in_order = [move.name for move in in_effect_order(played.made)]
+    assert in_order == [STORED, POWER_CUT, ACKNOWLEDGED]

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.check import broken, check_all
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import (
     BitRot,
@@ -13,29 +15,30 @@ from labkit.worlds.sim.scenario.faults import (
     CrashAtOperation,
     Delay,
     Duplication,
+    FailingRead,
     FailingSync,
     Fault,
+    FullAtSync,
     FullDisk,
+    HangingMetadata,
     Loss,
     Partition,
     Pause,
     PowerCut,
     Reordering,
+    ReplacedDisks,
     Reset,
     Restart,
-    SlowDisk,
-)
-from labkit.worlds.sim.scenario.metadata_faults import (
-    HangingMetadata,
     SessionLoss,
+    SlowDisk,
     SlowMetadata,
 )
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
-from labkit.worlds.sim.workload.steps import Read, Write
-from tests.worlds.sim.runs import confirmed, copies, ends, of, run_safely
+from labkit.worlds.sim.workload.steps import Read, Recover, Write
+from tests.worlds.sim.runs import before_epilogue, confirmed, copies, ends, of, run_safely
 
 WRITE = Write(entries=20, every_ms=5)
 
@@ -53,6 +56,11 @@ def took_us(trace: Trace, entry: int, bookie: str) -> int:
     return acked.time_us - sent.time_us
 
 
+def of_b1(trace: Trace, *kinds: str) -> list[Event]:
+    """Return the events of bookie b1 of these kinds before the epilogue."""
+    return [each for each in before_epilogue(trace) if each.node == "b1" and each.kind in kinds]
+
+
 def test_a_slow_disk_acknowledges_late_while_the_fault_lasts() -> None:
     calm = run_with()
     trace = run_with(SlowDisk("b1", extra_ms=20, for_ms=60))
@@ -63,11 +71,9 @@ def test_a_slow_disk_acknowledges_late_while_the_fault_lasts() -> None:
 
 def test_a_bookie_whose_sync_fails_stops_and_acknowledges_nothing_more() -> None:
     trace = run_with(FailingSync("b1", when=On("journal.appended", 6, "b1")))
-    killed = of(trace, "node.killed", node="b1")[0]
+    [killed] = of_b1(trace, "node.killed")
     assert killed.error == "SimDiskError"
-    over = of(trace, "epilogue.started")[0].seq
-    late = [event for event in of(trace, "journal.synced", node="b1") if event.seq < over]
-    assert all(event.seq < killed.seq for event in late)
+    assert all(event.seq < killed.seq for event in of_b1(trace, "journal.synced"))
     assert confirmed(trace) <= copies(trace).keys()
 
 
@@ -225,15 +231,14 @@ def test_the_end_of_a_clock_skew_leaves_the_disks_as_slow_as_they_were() -> None
 
 def test_a_restart_on_a_crash_starts_the_node_again() -> None:
     trace = run_with(Crash("b0", when=At(20)), Restart("b0", On("node.killed", node="b0")))
-    (killed,) = of(trace, "node.killed", node="b0", detail="kept")
-    over = of(trace, "epilogue.started")[0].seq
-    assert any(killed.seq < each.seq < over for each in of(trace, "node.started", node="b0"))
+    kinds = [each.kind for each in before_epilogue(trace) if each.node == "b0"]
+    assert "node.started" in kinds[kinds.index("node.killed") :]
 
 
 def test_a_node_that_has_just_been_killed_cannot_be_killed_again() -> None:
     trace = run_with(Crash("b0", when=At(20)), Crash("b0", "torn", when=On("node.killed")))
-    over = of(trace, "epilogue.started")[0].seq
-    assert [each.detail for each in of(trace, "node.killed") if each.seq < over] == ["kept"]
+    killed = [each.detail for each in before_epilogue(trace) if each.kind == "node.killed"]
+    assert killed == ["kept"]
 
 
 def replayed(trace: Trace, bookie: str) -> int:
@@ -263,8 +268,7 @@ def test_each_of_two_crashes_at_operations_stops_the_bookie() -> None:
         CrashAtOperation("b1", 3, down_ms=1, when=At(20)),
         CrashAtOperation("b1", 30, down_ms=1, when=At(20)),
     )
-    over = of(trace, "epilogue.started")[0].seq
-    assert len([each for each in of(trace, "node.killed", node="b1") if each.seq < over]) == 2
+    assert len(of_b1(trace, "node.killed")) == 2
 
 
 @pytest.mark.parametrize(
@@ -287,10 +291,52 @@ def test_a_bookie_that_is_killed_and_restarted_as_it_registers_starts_only_once(
         Crash("b1", when=On("bookie.registered", node="b1")),
         Restart("b1", On("node.killed", nth=2, node="b1")),
     )
-    over = of(trace, "epilogue.started")[0].seq
-    kinds = ("node.killed", "bookie.registered", "node.started")
-    found = [each.kind for each in trace.events[:over] if each.node == "b1" and each.kind in kinds]
-    assert found[2:] == [
+    found = of_b1(trace, "node.killed", "bookie.registered", "node.started")
+    assert [each.kind for each in found[2:]] == [
         *("node.killed", "bookie.registered", "node.killed"),
         *("bookie.registered", "node.started"),
     ]
+
+
+# Disks that are replaced, fail to read or are full at a sync
+
+
+def run_and_recover(*faults: Fault, cluster: Cluster | None = None) -> Trace:
+    write = Write(entries=20, every_ms=3, close=False)
+    steps = write, Recover(client="x", when=At(120)), Read(polls=4, poll_ms=50)
+    return run_safely(Scenario(cluster or Cluster(3), steps, faults, limit_s=5.0))
+
+
+@pytest.mark.parametrize("which", ["all", "journal", "ledgers"])
+def test_a_bookie_whose_disks_were_replaced_does_not_start(which: str) -> None:
+    replaced = (ReplacedDisks(name, which, 10, At(80)) for name in ("b0", "b1"))
+    trace = run_and_recover(Crash("w", "lost", when=At(70)), *replaced)
+    errors = [event.error for event in of(trace, "node.killed", node="b0")]
+    assert "InvalidCookieException" in errors
+
+
+def test_a_bookie_that_cannot_read_says_so_until_it_can() -> None:
+    flushing = Cluster(3, flush_interval_ms=10)
+    trace = run_and_recover(FailingRead("b0", 60, At(90)), cluster=flushing)
+    failed = [each for each in of(trace, "read.failed", peer="b0") if each.entry >= 0]
+    assert failed
+    assert {each.error for each in failed} == {"BKReadException"}
+    assert of(trace, "read.done", node="epilogue", peer="b0")
+
+
+def test_a_bookie_cannot_start_while_its_reads_fail() -> None:
+    trace = run_and_recover(FailingRead("b0", 0, At(90)), Crash("b0", "kept", 10, At(100)))
+    assert "read of" in of(trace, "node.killed", node="b0")[1].explanation
+
+
+def test_a_bookie_that_is_full_at_the_sync_of_its_journal_stops_and_loses_nothing() -> None:
+    full = FullAtSync("b0", 20, On("add.acked", 5))
+    trace = run_and_recover(full, Crash("b0", "lost", 5, At(60)))
+    assert "no space" in of(trace, "node.killed", node="b0")[0].explanation
+
+
+def test_drawn_clocks_also_show_another_time() -> None:
+    faults = [each for seed in range(100) for each in random_scenario(seed).faults]
+    assert any(isinstance(each, ClockSkew) and each.offset_ms for each in faults)
+    for kind in (ReplacedDisks, FailingRead, FullAtSync):
+        assert any(isinstance(each, kind) for each in faults)

@@ -12,8 +12,13 @@ from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.tree import ZnodeTree
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash, Partition
-from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, LaggingMetadata, SessionLoss
+from labkit.worlds.sim.scenario.faults import (
+    Crash,
+    HangingMetadata,
+    LaggingMetadata,
+    Partition,
+    SessionLoss,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.scenario_values import Value

@@ -53,19 +53,3 @@ def test_a_fork_changes_one_thing_and_leaves_the_first_as_it_was() -> None:
 def test_an_unknown_part_is_named() -> None:
     with pytest.raises(BKIncorrectParameterException, match="Meteorite"):
         from_json('{"Scenario": {"faults": [{"Meteorite": {"node": "b1"}}]}}')
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Cluster(bookies=0),
-        lambda: Scenario(workload=(Write(), Write(client="v"))),
-        lambda: Scenario(workload=(Write(client="b0"),)),
-        lambda: Scenario(variant="unheard of"),
-        lambda: Scenario(faults=(Crash("nobody"),)),
-    ],
-)
-def test_a_scenario_that_cannot_be_is_refused(make: object) -> None:
-    assert callable(make)
-    with pytest.raises(BKIncorrectParameterException):
-        make()

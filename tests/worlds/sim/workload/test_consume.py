@@ -174,8 +174,3 @@ def test_a_consumer_ends_when_the_topic_has_nothing_else() -> None:
 def test_a_step_that_no_consumer_can_do_is_refused(fields: dict[str, object], words: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=words):
         Consume(**fields)  # type: ignore[arg-type]
-
-
-def test_a_consumer_needs_a_broker() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="needs a broker"):
-        Scenario(workload=(Consume(),))

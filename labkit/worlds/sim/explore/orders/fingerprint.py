@@ -138,23 +138,11 @@ def _set(obj: Iterable[Any]) -> Iterable[Any]:
     return sorted(obj, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 
-def _end(obj: End) -> Iterable[Any]:
-    return obj.outgoing.name, obj.is_open, obj.waiting
-
-
-def _exception(obj: BaseException) -> Iterable[Any]:
-    return obj.args
-
-
 def _function(obj: FunctionType) -> Iterable[Any]:
     yield obj.__qualname__
     yield obj.__code__.co_firstlineno
     yield from obj.__closure__ or ()
     yield from obj.__defaults__ or ()
-
-
-def _built_in(obj: BuiltinFunctionType) -> Iterable[Any]:
-    return obj.__qualname__, obj.__self__
 
 
 def _cell(obj: CellType) -> Iterable[Any]:
@@ -165,7 +153,7 @@ def _cell(obj: CellType) -> Iterable[Any]:
 
 
 _CHILDREN: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
-    (End, _end),
+    (End, lambda obj: (obj.outgoing.name, obj.is_open, obj.waiting)),
     ((tuple, list, deque), iter),
     (dict, _mapping),
     ((set, frozenset), _set),
@@ -173,8 +161,8 @@ _CHILDREN: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
     ((CoroutineType, GeneratorType), _coroutine),
     (MethodType, lambda obj: (obj.__func__, obj.__self__)),
     (FunctionType, _function),
-    (BuiltinFunctionType, _built_in),
+    (BuiltinFunctionType, lambda obj: (obj.__qualname__, obj.__self__)),
     (CellType, _cell),
     (partial, lambda obj: (obj.func, obj.args, obj.keywords)),
-    (BaseException, _exception),
+    (BaseException, lambda obj: obj.args),
 )

@@ -5,7 +5,7 @@ message. If a world's states and messages are already in this table, the world's
 looked up here, so the world does not have to be run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from labkit.worlds.sim.machine.loop import SimulationError
@@ -89,8 +89,8 @@ class TransitionTable:
             channels[channel] = remaining
         return WorldState(nodes, _add_messages(channels, outcome.sent))
 
-    def first(self, states: tuple[int, ...], sent: list[Arrival]) -> WorldState:
-        return WorldState(states, _add_messages({}, tuple(sent)))
+    def first(self, states: tuple[int, ...], sent: Iterable[Arrival]) -> WorldState:
+        return WorldState(states, _add_messages({}, sent))
 
     def choices(self, world_state: WorldState) -> list[Arrival]:
         """Return the messages to try next: either all messages that can arrive next or, if that is
@@ -123,7 +123,10 @@ class TransitionTable:
         """
         non_empty = {channel for channel, _ in world_state.channels}
         in_flight = {
-            step for step in self._steps(world_state) if self.node_of[step[0]] != node_index
+            (channel, message)
+            for channel, messages in world_state.channels
+            if self.node_of[channel] != node_index
+            for message in messages
         }
         states = dict.fromkeys(
             state for index, state in enumerate(world_state.nodes) if index != node_index
@@ -143,14 +146,9 @@ class TransitionTable:
                             return True
         return False
 
-    def _steps(self, world_state: WorldState) -> Iterator[Arrival]:
-        for channel, messages in world_state.channels:
-            for message in messages:
-                yield channel, message
-
 
 def _add_messages(
-    channels: dict[int, tuple[int, ...]], sent: tuple[Arrival, ...]
+    channels: dict[int, tuple[int, ...]], sent: Iterable[Arrival]
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     for channel, message in sent:
         channels[channel] = (*channels.get(channel, ()), message)

@@ -10,6 +10,7 @@ subscription.
 from collections.abc import Callable
 from dataclasses import replace
 
+from labkit.worlds.sim.explore.scenarios.other_settings import with_managed_ledger
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Partition, Pause, Reset
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -36,7 +37,7 @@ def with_consumers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         for consumer in consumers
         for _ in range(draw.one_of(0, 1, 2))
     ]
-    scenario = replace(scenario, workload=(*scenario.workload, *consumers)).with_fault(*faults)
+    scenario = scenario.with_steps(*consumers).with_fault(*faults)
     if draw.chance(_UNREADABLE):
         scenario = _with_unreadable_entries(draw, scenario)
     return scenario
@@ -123,19 +124,17 @@ def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     messages = sum(step.messages for step in workload if isinstance(step, Publish))
     clients = _SHARING_CLIENTS[: draw.one_of(1, 2, 2)]
     consumers = [_sharing_consumer(draw, client, messages) for client in clients]
-    broker = scenario.cluster.broker
-    managed_ledger = replace(broker.managed_ledger, entry_cache_size_bytes=draw.one_of(0, 0, 100))
-    cluster = replace(scenario.cluster, broker=replace(broker, managed_ledger=managed_ledger))
-    scenario = replace(scenario, cluster=cluster, workload=(*workload, *consumers))
+    scenario = replace(scenario, workload=(*workload, *consumers))
+    scenario = with_managed_ledger(scenario, entry_cache_size_bytes=draw.one_of(0, 0, 100))
     faults: list[Fault] = [
         Reset(broker, client, At(float(draw.number(5, 399))))
         for client in clients
-        for broker in cluster.broker_names
+        for broker in scenario.cluster.broker_names
         for _ in range(draw.one_of(0, 1, 3))
     ]
     if draw.chance(0.5):
         slow_ms = float(draw.one_of(3, 10))
-        faults += [Delay(bookie, "*", slow_ms, 500.0) for bookie in cluster.names]
+        faults += [Delay(bookie, "*", slow_ms, 500.0) for bookie in scenario.cluster.names]
     return scenario.with_fault(*faults)
 
 

@@ -16,13 +16,15 @@ from labkit.worlds.sim.scenario.faults import (
     Crash,
     Delay,
     Fault,
+    HangingMetadata,
+    LaggingMetadata,
     Loss,
     Partition,
     Pause,
     Reordering,
+    SessionLoss,
     SlowStart,
 )
-from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, LaggingMetadata, SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, Moment, On
@@ -39,11 +41,7 @@ _RECOVERY_EVENTS = ("recovery.started", "ledger.fenced", "recovery.covered", "re
 def with_fault_recipes(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     for recipe in draw.some_of(_RECIPES, draw.one_of(0, 1, 1, 2)):
         steps, faults = recipe(draw, scenario.cluster)
-        scenario = replace(
-            scenario,
-            workload=(*scenario.workload, *steps),
-            faults=(*scenario.faults, *faults),
-        )
+        scenario = scenario.with_steps(*steps).with_fault(*faults)
     return scenario
 
 
@@ -70,15 +68,14 @@ def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     bug that reads the list of bookies too early. Half of these scenarios have no other faults,
     because other faults can cause the auditor's requests to fail, which makes the auditor restart.
     """
-    cluster = scenario.cluster
-    if cluster.autorecovery is not None and draw.chance(0.7):
-        without_delay = replace(cluster.autorecovery, lost_bookie_recovery_delay_s=0)
-        cluster = replace(cluster, autorecovery=without_delay)
-    for_ms = draw.between(0.7, 3) * cluster.session_timeout_ms
+    config = scenario.cluster.autorecovery
+    if config is not None and draw.chance(0.7):
+        without_delay = replace(config, lost_bookie_recovery_delay_s=0)
+        scenario = scenario.with_cluster(autorecovery=without_delay)
+    for_ms = draw.between(0.7, 3) * scenario.cluster.session_timeout_ms
     shares = draw.one_of(0.3, 0.5, 0.7), draw.one_of(0.2, 0.5)
     hang = HangingMetadata(for_ms, *shares, At(draw.between(0, draw.horizon_ms / 3)))
-    scenario = replace(scenario, cluster=cluster)
-    if cluster.autorecovery is not None and draw.chance(0.5):
+    if config is not None and draw.chance(0.5):
         write = Write(entries=40, every_ms=draw.horizon_ms / 40)
         scenario = replace(scenario, workload=(write,), faults=())
     return scenario.with_fault(hang)
@@ -193,7 +190,7 @@ def with_a_deletion(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     steps: list[Step] = [writer, Delete(_DELETED_LEDGER, "d", deleted)]
     if draw.chance(0.6):
         steps.append(Recover(_DELETED_LEDGER, "e", At(draw.between(0, deleted.ms))))
-    return replace(scenario, workload=(*scenario.workload, *steps))
+    return scenario.with_steps(*steps)
 
 
 def _reads_or_recovers(draw: ScenarioRandom, client: str, when: Moment) -> Step:

@@ -13,8 +13,14 @@ from dataclasses import replace
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
-from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, Reformatted, SlowDisk
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
+from labkit.worlds.sim.scenario.faults import (
+    Crash,
+    Fault,
+    Pause,
+    Reformatted,
+    SessionLoss,
+    SlowDisk,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment, On
 from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
@@ -57,14 +63,14 @@ def with_a_lost_bookie(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     faults = [*_crashes(draw, crashed_at, back_ms), *_repair_faults(draw)]
     if draw.chance(0.6):
         faults.append(Crash("w", "lost", when=At(draw.between(0, crashed_at.ms + 500))))
-    cluster = replace(scenario.cluster, bookies=bookies)
+    check_ms = scenario.cluster.gc_overreplicated_ledger_wait_time_ms
     if back_ms:
         # When the bookie returns, its entries have been copied to other bookies, so it may delete
         # them. Give the bookie time to discover this.
-        cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=cluster.gc_wait_time_ms)
+        check_ms = scenario.cluster.gc_wait_time_ms
         until_ms += back_ms + _CLEANUP_MS
-    workload = (*scenario.workload, *_work_until(draw, scenario, until_ms))
-    return replace(scenario, cluster=cluster, workload=workload).with_fault(*faults)
+    scenario = scenario.with_steps(*_work_until(draw, scenario, until_ms)).with_fault(*faults)
+    return scenario.with_cluster(bookies=bookies, gc_overreplicated_ledger_wait_time_ms=check_ms)
 
 
 def _lost_at_ms(scenario: Scenario, crashed_at: At, delay_s: int) -> float:
@@ -84,16 +90,16 @@ def _with_slow_copies(
         replication_rate_by_bytes=500,
         rereplication_entry_batch_size=1,
     )
-    cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=slow)
+    scenario = scenario.with_cluster(bookies=scenario.cluster.bookies + 1, autorecovery=slow)
     lost_ms = _lost_at_ms(scenario, crashed_at, 0)
-    first, second = draw.some_of(cluster.names[:3], 2)
-    away_ms = draw.between(1, 2) * cluster.session_timeout_ms
+    first, second = draw.some_of(scenario.cluster.names[:3], 2)
+    away_ms = draw.between(1, 2) * scenario.cluster.session_timeout_ms
     second_at = At(draw.between(crashed_at.ms, lost_ms + 1000))
     write = Write(_OTHER_LEDGER, draw.number(10, 20), client="k")
     read = Read(polls=2, poll_ms=(lost_ms + _SLOW_COPIES_MS) / 2, client="l")
-    return replace(
-        scenario, cluster=cluster, workload=(*scenario.workload, write, read)
-    ).with_fault(Crash(first, "lost", when=crashed_at), Crash(second, "kept", away_ms, second_at))
+    return scenario.with_steps(write, read).with_fault(
+        Crash(first, "lost", when=crashed_at), Crash(second, "kept", away_ms, second_at)
+    )
 
 
 def _crashes(draw: ScenarioRandom, crashed_at: At, back_ms: float) -> list[Fault]:
@@ -125,13 +131,14 @@ def _during_a_repair(draw: ScenarioRandom) -> Moment:
 def _work_until(draw: ScenarioRandom, scenario: Scenario, until_ms: float) -> list[Step]:
     entries = draw.number(2, 12)
     size = min(scenario.cluster.bookies - 1, draw.one_of(2, 3, 3))
+    pause_ms = round(until_ms / entries, 1)
     steps: tuple[Step, ...] = (
-        Read(polls=entries, poll_ms=_tenths(until_ms / entries), client="k"),
+        Read(polls=entries, poll_ms=pause_ms, client="k"),
         Write(
             _OTHER_LEDGER,
             entries,
             *(size, size, draw.number(1, size)),
-            every_ms=_tenths(until_ms / entries),
+            every_ms=pause_ms,
             close=draw.chance(0.5),
             client="k",
         ),
@@ -140,10 +147,6 @@ def _work_until(draw: ScenarioRandom, scenario: Scenario, until_ms: float) -> li
     if draw.chance(0.15):
         work.append(Delete(client="l", when=_during_a_repair(draw)))
     return work
-
-
-def _tenths(value: float) -> float:
-    return round(value, 1)
 
 
 def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario:

@@ -49,7 +49,7 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         replace(step, racks=_RACKS, enforce_racks=enforced) if isinstance(step, Write) else step
         for step in scenario.workload
     )
-    cluster, config = scenario.cluster, scenario.cluster.autorecovery
+    config = scenario.cluster.autorecovery
     if config is not None:
         config = replace(
             config,
@@ -58,8 +58,8 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
             auditor_periodic_placement_policy_check_interval_s=1,
             repaired_placement_policy_not_adhering_bookie_enabled=True,
         )
-        cluster = replace(cluster, autorecovery=config)
-    return replace(scenario, cluster=cluster, workload=(NameRacks(_RACKS), *steps))
+        scenario = scenario.with_cluster(autorecovery=config)
+    return replace(scenario, workload=(NameRacks(_RACKS), *steps))
 
 
 def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
@@ -75,7 +75,7 @@ def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         if draw.chance(0.5):
             when = On("batch.stored", draw.number(1, 6))
         owners.append(_owner(draw, "q", when))
-    return replace(scenario, workload=(*scenario.workload, *owners))
+    return scenario.with_steps(*owners)
 
 
 def _owner(draw: ScenarioRandom, client: str, when: Moment) -> Produce:
@@ -91,5 +91,4 @@ def _owner(draw: ScenarioRandom, client: str, when: Moment) -> Produce:
 
 
 def with_autorecovery_disabled(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    disabled = DisableAutorecovery(draw.ms(), when=draw.time())
-    return replace(scenario, workload=(*scenario.workload, disabled))
+    return scenario.with_steps(DisableAutorecovery(draw.ms(), when=draw.time()))

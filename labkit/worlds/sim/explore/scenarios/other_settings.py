@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.storage.config import StorageConfig
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Write
@@ -21,7 +20,7 @@ def with_other_settings(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 def _other_storage(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     default = scenario.cluster.storage
-    others: tuple[StorageConfig, ...] = (
+    storage = draw.one_of(
         replace(
             default,
             journal_flush_when_queue_empty=False,
@@ -43,8 +42,7 @@ def _other_storage(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         replace(default, open_file_limit=1),
         replace(default, skip_list_size_limit=draw.one_of(100, 1000)),
     )
-    storage = draw.one_of(*others)
-    return replace(scenario, cluster=replace(scenario.cluster, storage=storage))
+    return scenario.with_cluster(storage=storage)
 
 
 def _other_writers(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
@@ -67,14 +65,14 @@ def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     time.
     """
     config = scenario.cluster.autorecovery
-    assert isinstance(config, AutoRecoveryConfig)
+    assert config is not None
     config = replace(
         config,
         auditor_replicas_check_interval_s=draw.one_of(0, 1, 3),
         auditor_ledger_verification_percentage=draw.one_of(0, 50, 100),
         rereplication_entry_batch_size=draw.one_of(1, 3, 100),
     )
-    return replace(scenario, cluster=replace(scenario.cluster, autorecovery=config))
+    return scenario.with_cluster(autorecovery=config)
 
 
 def with_overreplication_checks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
@@ -82,19 +80,17 @@ def with_overreplication_checks(scenario: Scenario, draw: ScenarioRandom) -> Sce
     often.
     """
     wait_ms = scenario.cluster.gc_wait_time_ms * draw.one_of(1, 4)
-    cluster = replace(scenario.cluster, gc_overreplicated_ledger_wait_time_ms=wait_ms)
-    return replace(scenario, cluster=cluster)
+    return scenario.with_cluster(gc_overreplicated_ledger_wait_time_ms=wait_ms)
 
 
 def with_two_journals(scenario: Scenario, _: ScenarioRandom) -> Scenario:
-    return replace(scenario, cluster=replace(scenario.cluster, journal_directories=2))
+    return scenario.with_cluster(journal_directories=2)
 
 
 def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Let brokers trim consumed ledgers, and often store cursors in short ledgers."""
-    broker = scenario.cluster.broker
-    managed_ledger = replace(
-        broker.managed_ledger,
+    scenario = with_managed_ledger(
+        scenario,
         retention_time_ms=draw.one_of(0, 0, 100),
         retention_size_bytes=draw.one_of(0, -1, 300),
         check_interval_ms=draw.one_of(20, 200),
@@ -104,8 +100,12 @@ def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     )
     # Usually disable deduplication. It delays trimming, because its cursor advances past a ledger
     # only when the next snapshot is stored.
-    is_deduplicated = draw.chance(0.3)
-    broker = replace(
-        broker, managed_ledger=managed_ledger, broker_deduplication_enabled=is_deduplicated
-    )
-    return replace(scenario, cluster=replace(scenario.cluster, broker=broker))
+    broker = replace(scenario.cluster.broker, broker_deduplication_enabled=draw.chance(0.3))
+    return scenario.with_cluster(broker=broker)
+
+
+def with_managed_ledger(scenario: Scenario, **settings: Any) -> Scenario:
+    """Change the settings of the brokers' managed ledgers."""
+    broker = scenario.cluster.broker
+    managed_ledger = replace(broker.managed_ledger, **settings)
+    return scenario.with_cluster(broker=replace(broker, managed_ledger=managed_ledger))

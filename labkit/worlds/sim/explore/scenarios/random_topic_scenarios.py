@@ -23,8 +23,16 @@ from labkit.worlds.sim.explore.scenarios.variations import (
     with_variations,
 )
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
-from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
+from labkit.worlds.sim.scenario.faults import (
+    Crash,
+    Delay,
+    Fault,
+    Leave,
+    Partition,
+    Pause,
+    Reset,
+    SessionLoss,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import BROKER, Cluster
 from labkit.worlds.sim.workload.publish import Publish

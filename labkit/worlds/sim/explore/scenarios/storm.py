@@ -25,9 +25,10 @@ from labkit.worlds.sim.scenario.faults import (
     PowerCut,
     Reordering,
     Reset,
+    SessionLoss,
     SlowDisk,
+    SlowMetadata,
 )
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import Moment
 

@@ -6,10 +6,21 @@ the metadata store hangs or a bookie is lost.
 
 from dataclasses import replace
 
+from labkit.worlds.sim.explore.scenarios.other_settings import with_managed_ledger
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom, rounded
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
-from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Reset, Unload
-from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss, SlowMetadata
+from labkit.worlds.sim.scenario.faults import (
+    Crash,
+    Delay,
+    Fault,
+    HangingMetadata,
+    Leave,
+    Partition,
+    Reset,
+    SessionLoss,
+    SlowMetadata,
+    Unload,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment, On
 from labkit.worlds.sim.workload.publish import Publish
@@ -51,7 +62,7 @@ def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
     If ledgers are long, the first owner does not need the metadata store for a while.
     """
-    scenario = _with_max_entries(scenario, draw.one_of(3, 10, 100))
+    scenario = with_managed_ledger(scenario, max_entries_per_ledger=draw.one_of(3, 10, 100))
     timeout_ms = scenario.cluster.session_timeout_ms
     broker, for_ms = draw.one_of(*scenario.cluster.broker_names), 3.0 * timeout_ms
     when = topic_moment(draw, timeout_ms)
@@ -70,7 +81,7 @@ def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     After the broker has fenced some of the bookies, it is disconnected from the metadata store
     until the topic has another owner, and then continues its takeover.
     """
-    scenario = _with_max_entries(scenario, draw.one_of(10, 100, 100))
+    scenario = with_managed_ledger(scenario, max_entries_per_ledger=draw.one_of(10, 100, 100))
     cluster, broker = scenario.cluster, draw.one_of(*scenario.cluster.broker_names)
     timeout_ms = cluster.session_timeout_ms
     started = On("recovery.started", node=broker)
@@ -111,19 +122,19 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     If the bookie counts as lost while a topic's ledger is open, a worker fences that ledger, and
     thereby the broker that writes to it.
     """
-    config = draw.autorecovery(0, 0, 1)
-    cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=config)
+    bookies = scenario.cluster.bookies + 1
+    scenario = scenario.with_cluster(bookies=bookies, autorecovery=draw.autorecovery(0, 0, 1))
     crash = Crash(
-        draw.one_of(*cluster.names[:3]),
+        draw.one_of(*scenario.cluster.names[:3]),
         draw.one_of("kept", "lost"),
         draw.one_of(0.0, 0.0, 3000.0),
         At(float(draw.number(0, 299))),
     )
-    workload = scenario.workload
     if draw.chance(0.5):
         every_ms = draw.one_of(500.0, 1500.0)
-        workload = tuple(_slower(step, every_ms) for step in workload)
-    return replace(scenario, cluster=cluster, workload=workload).with_fault(crash)
+        slower = tuple(_slower(step, every_ms) for step in scenario.workload)
+        scenario = replace(scenario, workload=slower)
+    return scenario.with_fault(crash)
 
 
 def _slower(step: Step, every_ms: float) -> Step:
@@ -163,13 +174,6 @@ def _both_publish(messages: int, timeout_ms: float) -> list[Publish]:
         Publish(messages=messages, window=4, every_ms=timeout_ms / 10, client=name)
         for name in _PRODUCERS
     ]
-
-
-def _with_max_entries(scenario: Scenario, max_entries: int) -> Scenario:
-    broker = scenario.cluster.broker
-    managed_ledger = replace(broker.managed_ledger, max_entries_per_ledger=max_entries)
-    cluster = replace(scenario.cluster, broker=replace(broker, managed_ledger=managed_ledger))
-    return replace(scenario, cluster=cluster)
 
 
 def topic_moment(draw: ScenarioRandom, horizon_ms: float) -> Moment:

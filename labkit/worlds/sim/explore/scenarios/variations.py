@@ -9,37 +9,17 @@ replace the workload or the faults that earlier rows have added.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from labkit.worlds.sim.explore.scenarios.bad_machines import with_bad_machines
-from labkit.worlds.sim.explore.scenarios.busy_disks import with_busy_disks
-from labkit.worlds.sim.explore.scenarios.consumers import with_consumers, with_shared_keys
-from labkit.worlds.sim.explore.scenarios.fault_recipes import (
-    with_a_deletion,
-    with_fault_recipes,
-    with_lagging_metadata,
-    with_metadata_trouble,
-)
-from labkit.worlds.sim.explore.scenarios.lost_bookies import (
-    with_a_lost_bookie,
-    with_formatted_bookies,
-)
-from labkit.worlds.sim.explore.scenarios.other_clients import (
-    with_autorecovery_disabled,
-    with_other_clients,
-    with_topic_owners,
-)
-from labkit.worlds.sim.explore.scenarios.other_settings import (
-    with_other_settings,
-    with_overreplication_checks,
-    with_topic_upkeep,
-    with_two_journals,
+from labkit.worlds.sim.explore.scenarios import (
+    bad_machines,
+    busy_disks,
+    consumers,
+    fault_recipes,
+    lost_bookies,
+    other_clients,
+    other_settings,
+    topic_faults,
 )
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
-from labkit.worlds.sim.explore.scenarios.topic_faults import (
-    with_a_slow_takeover,
-    with_hanging_metadata,
-    with_topic_repairs,
-    with_unloads,
-)
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 
@@ -52,37 +32,37 @@ class Variation(NamedTuple):
 
 
 LEDGER_VARIATIONS = (
-    Variation("situation", 1, with_fault_recipes),
-    Variation("deletion", 1 / 8, with_a_deletion),
-    Variation("zookeeper", 0.1, with_lagging_metadata),
-    Variation("zookeeper", (0.1, 0.4), with_metadata_trouble),
-    Variation("disks", (1 / 8, 0), with_busy_disks),
-    Variation("lost", (0, 2 / 3), with_a_lost_bookie),
-    Variation("upkeep", 0.3, with_overreplication_checks),
-    Variation("upkeep", 0.15, with_two_journals),
-    Variation("clients", 1 / 5, with_other_clients),
-    Variation("machines", 1 / 6, with_bad_machines),
-    Variation("settings", 1 / 4, with_other_settings),
-    Variation("steps", 1 / 15, with_topic_owners),
-    Variation("steps", (0, 1 / 8), with_autorecovery_disabled),
-    Variation("reformatted", 1 / 50, with_formatted_bookies),
+    Variation("situation", 1, fault_recipes.with_fault_recipes),
+    Variation("deletion", 1 / 8, fault_recipes.with_a_deletion),
+    Variation("zookeeper", 0.1, fault_recipes.with_lagging_metadata),
+    Variation("zookeeper", (0.1, 0.4), fault_recipes.with_metadata_trouble),
+    Variation("disks", (1 / 8, 0), busy_disks.with_busy_disks),
+    Variation("lost", (0, 2 / 3), lost_bookies.with_a_lost_bookie),
+    Variation("upkeep", 0.3, other_settings.with_overreplication_checks),
+    Variation("upkeep", 0.15, other_settings.with_two_journals),
+    Variation("clients", 1 / 5, other_clients.with_other_clients),
+    Variation("machines", 1 / 6, bad_machines.with_bad_machines),
+    Variation("settings", 1 / 4, other_settings.with_other_settings),
+    Variation("steps", 1 / 15, other_clients.with_topic_owners),
+    Variation("steps", (0, 1 / 8), other_clients.with_autorecovery_disabled),
+    Variation("reformatted", 1 / 50, lost_bookies.with_formatted_bookies),
 )
 """For scenarios without brokers, before the storm."""
 
 TOPIC_VARIATIONS = (
-    Variation("takeover", 0.1, with_a_slow_takeover),
-    Variation("hanging", 0.15, with_hanging_metadata),
+    Variation("takeover", 0.1, topic_faults.with_a_slow_takeover),
+    Variation("hanging", 0.15, topic_faults.with_hanging_metadata),
 )
 """For scenarios with brokers, before the storm."""
 
 TOPIC_VARIATIONS_AFTER_STORM = (
-    Variation("consumers", 0.5, with_consumers),
-    Variation("repairs", 0.2, with_topic_repairs),
-    Variation("machines", 1 / 6, with_bad_machines),
-    Variation("topic upkeep", 0.3, with_topic_upkeep),
-    Variation("keys", 0.12, with_shared_keys),
-    Variation("unloads", 0.1, with_unloads),
-    Variation("settings", 1 / 4, with_other_settings),
+    Variation("consumers", 0.5, consumers.with_consumers),
+    Variation("repairs", 0.2, topic_faults.with_topic_repairs),
+    Variation("machines", 1 / 6, bad_machines.with_bad_machines),
+    Variation("topic upkeep", 0.3, other_settings.with_topic_upkeep),
+    Variation("keys", 0.12, consumers.with_shared_keys),
+    Variation("unloads", 0.1, topic_faults.with_unloads),
+    Variation("settings", 1 / 4, other_settings.with_other_settings),
 )
 """For scenarios with brokers, after the storm, because the storm draws from all clients and
 bookies.

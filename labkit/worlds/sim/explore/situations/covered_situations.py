@@ -43,7 +43,7 @@ _ROTTEN = Activity(("disk.rotted",), (), ("node",), outlives_node=True)
 _DELETED = Activity(("ledger.deleted",), (), ("ledger",), outlives_node=True)
 _CLOSED = Activity(("ledger.closed",), (), ("ledger",), outlives_node=True)
 _FAILED_RECOVERY = Activity(("recovery.failed",), (), ("ledger",), outlives_node=True)
-_PAUSE = Activity(("node.paused",), ("node.resumed",), ("node",))
+
 _ABSENCE = Activity(("bookie.unregistered",), ("bookie.registered",), ("node",), outlives_node=True)
 _OUTAGE = Activity(("metadata.hung",), ("metadata.resumed",), ("node",), outlives_node=True)
 
@@ -61,9 +61,7 @@ _OWNER = Activity(("bundle.acquired",), ("bundle.lost", "bundle.released"), ("no
 _TAKEOVER = Activity(("bundle.acquired",), ("topic.opened",), ("node",))
 _SERVING = Activity(("topic.opened",), ("topic.ended", "topic.closed"), ("node",))
 
-_LOST_SESSION = ("session.lost",)
-_KILLED = ("node.killed",)
-_FENCE = ("ledger.fenced",)
+_LOST_SESSION, _KILLED, _FENCE = "session.lost", "node.killed", "ledger.fenced"
 
 
 def _is_its_peer(begun: Event, now: Event) -> bool:
@@ -86,7 +84,11 @@ def _waits_for_its_writer(begun: Event, now: Event) -> bool:
     return same_ledger(begun, now) and begun.detail == "open"
 
 
-def _on_other_node(begun: Event, now: Event) -> bool:
+def _any_node(begun: Event, now: Event) -> bool:
+    return begun.ledger == now.ledger
+
+
+def _elsewhere(begun: Event, now: Event) -> bool:
     return begun.node != now.node
 
 
@@ -98,116 +100,91 @@ def _earlier_entry(begun: Event, now: Event) -> bool:
     return same_ledger(begun, now) and begun.entry < now.entry
 
 
-def _same_ledger_anywhere(begun: Event, now: Event) -> bool:
-    return begun.ledger == now.ledger
-
-
 _WRITING = (
-    Situation(
-        "an entry is acknowledged before an earlier one", ("add.acked",), _ADD, _earlier_entry
-    ),
+    Situation("an entry is acknowledged before an earlier one", "add.acked", _ADD, _earlier_entry),
     Situation("the writer dies with unconfirmed entries", _KILLED, _ADD, here),
     Situation("the writer loses its session with unconfirmed entries", _LOST_SESSION, _ADD, here),
-    Situation("an ensemble change", ("ensemble.changing",)),
-    Situation("a bookie fails during an ensemble change", ("add.failed",), _CHANGE, same_ledger),
+    Situation("an ensemble change", "ensemble.changing"),
+    Situation("a bookie fails during an ensemble change", "add.failed", _CHANGE, same_ledger),
+    Situation("an entry is pushed during an ensemble change", "add.pushed", _CHANGE, same_ledger),
     Situation(
-        "an entry is pushed during an ensemble change", ("add.pushed",), _CHANGE, same_ledger
-    ),
-    Situation(
-        "a second ensemble change during the first", ("ensemble.changing",), _CHANGE, same_ledger
+        "a second ensemble change during the first", "ensemble.changing", _CHANGE, same_ledger
     ),
     Situation("the writer dies during an ensemble change", _KILLED, _CHANGE, here),
     Situation(
         "the writer loses its session during an ensemble change", _LOST_SESSION, _CHANGE, here
     ),
-    Situation("the metadata store hangs during an ensemble change", ("metadata.hung",), _CHANGE),
+    Situation("the metadata store hangs during an ensemble change", "metadata.hung", _CHANGE),
     Situation(
-        "a recovery starts during an ensemble change", ("recovery.started",), _CHANGE, other_node
+        "a recovery starts during an ensemble change", "recovery.started", _CHANGE, other_node
     ),
+    Situation("a ledger is deleted while it is being written", "ledger.deleted", _ADD, _any_node),
     Situation(
-        "a ledger is deleted while it is being written",
-        ("ledger.deleted",),
-        _ADD,
-        _same_ledger_anywhere,
+        "a bookie collects a ledger while it is being written", "ledger.collected", _ADD, _any_node
     ),
-    Situation(
-        "a bookie collects a ledger while it is being written",
-        ("ledger.collected",),
-        _ADD,
-        _same_ledger_anywhere,
-    ),
-    Situation("the writer finds itself fenced", ("add.failed",), error="BKLedgerFencedException"),
+    Situation("the writer finds itself fenced", "add.failed", error="BKLedgerFencedException"),
 )
 _RECOVERING = (
-    Situation("two recoverers", ("recovery.started",), _RECOVERY, other_node),
+    Situation("two recoverers", "recovery.started", _RECOVERY, other_node),
     Situation(
         "a ledger is recovered after a failed recovery",
-        ("recovery.started",),
+        "recovery.started",
         _FAILED_RECOVERY,
-        _same_ledger_anywhere,
+        _any_node,
     ),
-    Situation("an ensemble change during recovery", ("ensemble.deferred",), _RECOVERY, same_ledger),
+    Situation("an ensemble change during recovery", "ensemble.deferred", _RECOVERY, same_ledger),
     Situation(
         "another client changes the ensemble during recovery",
-        ("ensemble.changing",),
+        "ensemble.changing",
         _RECOVERY,
         other_node,
     ),
     Situation(
         "another client pushes an entry while a recoverer is fencing",
-        ("add.pushed",),
+        "add.pushed",
         _FENCING,
         other_node,
     ),
     Situation(
         "another client confirms an entry while a recoverer is fencing",
-        ("lac.advanced",),
+        "lac.advanced",
         _FENCING,
         other_node,
     ),
     Situation("the recoverer dies while fencing", _KILLED, _FENCING, here),
     Situation("the recoverer loses its session during recovery", _LOST_SESSION, _RECOVERY, here),
-    Situation("the recoverer is paused during recovery", ("node.paused",), _RECOVERY, here),
-    Situation("the metadata store hangs during recovery", ("metadata.hung",), _RECOVERY),
+    Situation("the recoverer is paused during recovery", "node.paused", _RECOVERY, here),
+    Situation("the metadata store hangs during recovery", "metadata.hung", _RECOVERY),
     Situation(
-        "a bookie dies while a recoverer is fencing it", ("fence.failed",), _FENCING, same_ledger
+        "a bookie dies while a recoverer is fencing it", "fence.failed", _FENCING, same_ledger
     ),
-    Situation("a bookie dies during recovery", _KILLED, _RECOVERY, _on_other_node),
+    Situation("a bookie dies during recovery", _KILLED, _RECOVERY, _elsewhere),
+    Situation("a recovery finds entries beyond the LAC", "recovery.ended", _REREADING, _finds_more),
     Situation(
-        "a recovery finds entries beyond the LAC", ("recovery.ended",), _REREADING, _finds_more
+        "a recovery finds nothing beyond the LAC", "recovery.ended", _REREADING, _finds_no_more
     ),
-    Situation(
-        "a recovery finds nothing beyond the LAC", ("recovery.ended",), _REREADING, _finds_no_more
-    ),
-    Situation("a recovery fails", ("recovery.failed",)),
+    Situation("a recovery fails", "recovery.failed"),
     Situation("the recoverer dies before it closes the ledger", _KILLED, _CLOSING, here),
     Situation(
         "another client closes the ledger before the recoverer",
-        ("ledger.closed",),
+        "ledger.closed",
         _CLOSING,
         other_node,
     ),
     Situation(
-        "another client closes the ledger during recovery",
-        ("ledger.closed",),
-        _RECOVERY,
-        other_node,
+        "another client closes the ledger during recovery", "ledger.closed", _RECOVERY, other_node
     ),
-    Situation(
-        "a ledger is deleted during recovery", ("ledger.deleted",), _RECOVERY, _same_ledger_anywhere
-    ),
-    Situation("a fence on a deleted ledger", _FENCE, _DELETED, _same_ledger_anywhere),
-    Situation("a fence on a closed ledger", _FENCE, _CLOSED, _same_ledger_anywhere),
+    Situation("a ledger is deleted during recovery", "ledger.deleted", _RECOVERY, _any_node),
+    Situation("a fence on a deleted ledger", _FENCE, _DELETED, _any_node),
+    Situation("a fence on a closed ledger", _FENCE, _CLOSED, _any_node),
 )
 _READING = (
     Situation("a bookie dies during a read", _KILLED, _READ, _is_its_peer),
     Situation("a ledger is fenced during a read", _FENCE, _READ, other_node),
-    Situation("a reader reads the LAC during recovery", ("lac.read",), _RECOVERY, other_node),
-    Situation(
-        "a reader reads the LAC during an ensemble change", ("lac.read",), _CHANGE, other_node
-    ),
-    Situation("a reader gets a damaged entry", ("read.failed",), error="BKDigestMatchException"),
-    Situation("an entry is read from a damaged disk", ("read.served",), _ROTTEN, here),
+    Situation("a reader reads the LAC during recovery", "lac.read", _RECOVERY, other_node),
+    Situation("a reader reads the LAC during an ensemble change", "lac.read", _CHANGE, other_node),
+    Situation("a reader gets a damaged entry", "read.failed", error="BKDigestMatchException"),
+    Situation("an entry is read from a damaged disk", "read.served", _ROTTEN, here),
 )
 _STORING = (
     Situation("a fence during a flush", _FENCE, _FLUSH, here),
@@ -223,101 +200,74 @@ _STORING = (
     Situation("a power failure while a bookie opens its disks", _KILLED, _OPENING, here),
     Situation("a bookie dies between replay and its first response", _KILLED, _STARTING, here),
     Situation("a bookie loses its session before it serves", _LOST_SESSION, _STARTING, here),
-    Situation("an add during compaction", ("memtable.put",), _COMPACTION, here),
-    Situation("a read during compaction", ("read.served",), _COMPACTION, here),
-    Situation("a read during a flush", ("read.served",), _FLUSH, here),
+    Situation("an add during compaction", "memtable.put", _COMPACTION, here),
+    Situation("a read during compaction", "read.served", _COMPACTION, here),
+    Situation("a read during a flush", "read.served", _FLUSH, here),
     Situation("a read-only bookie is fenced", _FENCE, _READ_ONLY, here),
-    Situation("an add reaches a read-only bookie", ("journal.appended",), _READ_ONLY, here),
+    Situation("an add reaches a read-only bookie", "journal.appended", _READ_ONLY, here),
     Situation("a fence on a bad disk", _FENCE, _BAD_DISK, here),
     Situation("a bookie dies on a bad disk", _KILLED, _BAD_DISK, here),
 )
 _REPAIRING = (
-    Situation("a bookie is considered lost", ("bookie.lost",)),
+    Situation("a bookie is considered lost", "bookie.lost"),
     Situation(
-        "a bookie that was considered lost returns", ("bookie.registered",), _LOST, _is_its_peer
+        "a bookie that was considered lost returns", "bookie.registered", _LOST, _is_its_peer
     ),
-    Situation("a bookie is considered lost again", ("bookie.lost",), _LOST, _has_same_peer),
-    Situation("a bookie is lost while the metadata store hangs", ("bookie.lost",), _OUTAGE),
-    Situation(
-        "another node becomes the auditor",
-        ("auditor.elected",),
-        _PAST_AUDITOR,
-        _on_other_node,
-    ),
+    Situation("a bookie is considered lost again", "bookie.lost", _LOST, _has_same_peer),
+    Situation("a bookie is lost while the metadata store hangs", "bookie.lost", _OUTAGE),
+    Situation("another node becomes the auditor", "auditor.elected", _PAST_AUDITOR, _elsewhere),
     Situation("a worker dies during a repair", _KILLED, _REPAIR, here),
     Situation("a worker loses its session during a repair", _LOST_SESSION, _REPAIR, here),
-    Situation("a repair is deferred", ("replication.deferred",)),
-    Situation("a repair copies a fragment", ("fragment.replicated",)),
+    Situation("a repair is deferred", "replication.deferred"),
+    Situation("a repair copies a fragment", "fragment.replicated"),
     Situation(
-        "a ledger is marked again during its repair",
-        ("ledger.underreplicated",),
-        _REPAIR,
-        _same_ledger_anywhere,
+        "a ledger is marked again during its repair", "ledger.underreplicated", _REPAIR, _any_node
     ),
     Situation(
-        "a worker recovers an open ledger",
-        ("recovery.started",),
-        _DEFERRED,
-        _waits_for_its_writer,
+        "a worker recovers an open ledger", "recovery.started", _DEFERRED, _waits_for_its_writer
     ),
     Situation(
-        "two workers repair a ledger at the same time",
-        ("replication.started",),
-        _REPAIR,
-        other_node,
+        "two workers repair a ledger at the same time", "replication.started", _REPAIR, other_node
     ),
     Situation(
-        "a ledger is closed while it is under-replicated",
-        ("ledger.closed",),
-        _MARKED,
-        _same_ledger_anywhere,
+        "a ledger is closed while it is under-replicated", "ledger.closed", _MARKED, _any_node
     ),
     Situation(
         "an ensemble change while the ledger is under-replicated",
-        ("ensemble.changing",),
+        "ensemble.changing",
         _MARKED,
-        _same_ledger_anywhere,
+        _any_node,
     ),
     Situation(
-        "a ledger is deleted while it is under-replicated",
-        ("ledger.deleted",),
-        _MARKED,
-        _same_ledger_anywhere,
+        "a ledger is deleted while it is under-replicated", "ledger.deleted", _MARKED, _any_node
     ),
-    Situation("a bookie deletes copies that other bookies have taken over", ("ledger.dropped",)),
-    Situation("the auditor reads an entry and finds a copy missing", ("replicas.missing",)),
-    Situation("a closed ledger's copies span too few racks", ("placement.unmet",)),
-    Situation("a source of a repair dies", _KILLED, _REPAIR, _on_other_node),
-    Situation(
-        "a ledger is fenced while a bookie is unregistered", _FENCE, _ABSENCE, _on_other_node
-    ),
+    Situation("a bookie deletes copies that other bookies have taken over", "ledger.dropped"),
+    Situation("the auditor reads an entry and finds a copy missing", "replicas.missing"),
+    Situation("a closed ledger's copies span too few racks", "placement.unmet"),
+    Situation("a source of a repair dies", _KILLED, _REPAIR, _elsewhere),
+    Situation("a ledger is fenced while a bookie is unregistered", _FENCE, _ABSENCE, _elsewhere),
 )
 _SERVING_TOPICS = (
-    Situation("two brokers believe they own a topic", ("bundle.acquired",), _OWNER, _other_owner),
+    Situation("two brokers believe they own a topic", "bundle.acquired", _OWNER, _other_owner),
     Situation("a broker dies while taking over a topic", _KILLED, _TAKEOVER, here),
     Situation(
         "a broker loses its session while taking over a topic", _LOST_SESSION, _TAKEOVER, here
     ),
-    Situation("a broker is paused while taking over a topic", ("node.paused",), _TAKEOVER, here),
+    Situation("a broker is paused while taking over a topic", "node.paused", _TAKEOVER, here),
     Situation(
-        "a topic rolls over to a new ledger with unconfirmed entries",
-        ("ledger.rolled",),
-        _ADD,
-        here,
+        "a topic rolls over to a new ledger with unconfirmed entries", "ledger.rolled", _ADD, here
     ),
     Situation(
         "a topic rolls over to a new ledger while the metadata store hangs",
-        ("ledger.rolled",),
+        "ledger.rolled",
         _OUTAGE,
     ),
-    Situation(
-        "a broker finds the ledger of its topic fenced", ("topic.ended",), _FENCED, _on_other_node
-    ),
-    Situation("a broker closes a topic gracefully", ("topic.closed",)),
-    Situation("a topic's new ledger accepts no entries", ("ledger.delayed",)),
+    Situation("a broker finds the ledger of its topic fenced", "topic.ended", _FENCED, _elsewhere),
+    Situation("a broker closes a topic gracefully", "topic.closed"),
+    Situation("a topic's new ledger accepts no entries", "ledger.delayed"),
     Situation(
         "a broker that serves a topic finds itself fenced",
-        ("add.failed",),
+        "add.failed",
         _SERVING,
         here,
         error="BKLedgerFencedException",

@@ -7,8 +7,7 @@ from dataclasses import replace
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.explore.situations.situations_reached import Situation
-from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
-from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
+from labkit.worlds.sim.scenario.faults import Crash, Fault, HangingMetadata, Pause, SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment, On
 from labkit.worlds.sim.workload.steps import Delete, Recover, Step
@@ -43,7 +42,7 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
         return False
     # In scenarios with brokers, no other clients may use the ledgers, so do not inject steps.
     injectable = _FAULTS if scenario.cluster.brokers else {**_FAULTS, **_STEPS}
-    return any(kind in injectable for kind in situation.kinds)
+    return situation.kind in injectable
 
 
 def provoke(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
@@ -58,11 +57,10 @@ def provoke(scenario: Scenario, situation: Situation, rng: random.Random) -> Sce
     drawn = ScenarioRandom(
         "provoked", seed, scenario.cluster, tuple(dict.fromkeys(nodes)), _HORIZON_MS
     )
-    kind = next(kind for kind in situation.kinds if kind in _FAULTS or kind in _STEPS)
-    if kind in _FAULTS:
-        return replace(scenario.with_fault(_FAULTS[kind](drawn, when)), seed=seed)
+    if situation.kind in _FAULTS:
+        return replace(scenario.with_fault(_FAULTS[situation.kind](drawn, when)), seed=seed)
     others = [step for step in scenario.workload if step.client != _STRANGER]
-    return replace(scenario, workload=(*others, _STEPS[kind](when)), seed=seed)
+    return replace(scenario, workload=(*others, _STEPS[situation.kind](when)), seed=seed)
 
 
 _FAULTS: Mapping[str, Callable[[ScenarioRandom, Moment], Fault]] = {

@@ -60,14 +60,14 @@ def anywhere(begun: Event, now: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """An event of one of the `kinds` that happens during an activity.
+    """An event of this `kind` that happens during an activity.
 
     If `during` is None, the event can happen at any time. `name` is used in reports. If `error` is
     set, the event must have this error.
     """
 
     name: str
-    kinds: tuple[str, ...]
+    kind: str
     during: Activity | None = None
     meets: Meets = anywhere
     error: str = ""
@@ -99,16 +99,14 @@ class Meetings:
         self._by_kind: defaultdict[str, list[Situation]] = defaultdict(list)
         activities: dict[Activity, None] = {}
         for each in situations:
-            for kind in each.kinds:
-                self._by_kind[kind].append(each)
+            self._by_kind[each.kind].append(each)
             if each.during is not None:
                 activities[each.during] = None
         self._begins = _by(activities, lambda each: each.begins)
         self._ends = _by(activities, lambda each: each.ends)
         self._calls = _by(activities, lambda each: each.call)
         self._mortal = [each for each in activities if not each.outlives_node]
-        kinds = {*self._by_kind, *self._begins, *self._ends, _KILLED, _EPILOGUE}
-        self._kinds = frozenset(kinds)
+        self._kinds = {*self._by_kind, *self._begins, *self._ends, _KILLED, _EPILOGUE}
 
     def reached(self, run: Run) -> list[str]:
         found: dict[str, None] = {}

@@ -21,7 +21,7 @@ def test_a_name_stands_for_one_situation() -> None:
 
 
 def test_situations_are_about_events_that_the_trace_knows() -> None:
-    kinds = {kind for each in SITUATIONS for kind in each.kinds}
+    kinds = {each.kind for each in SITUATIONS}
     for each in SITUATIONS:
         if each.during is not None:
             kinds |= {*each.during.begins, *each.during.ends}

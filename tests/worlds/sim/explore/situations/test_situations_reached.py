@@ -37,7 +37,7 @@ class Run:
 
 
 def is_met(meets: Meets, during: Activity | None, *steps: tuple[str, str, int]) -> bool:
-    return bool(Meetings([Situation("it", (FENCE,), during, meets)]).reached(Run(steps)))
+    return bool(Meetings([Situation("it", FENCE, during, meets)]).reached(Run(steps)))
 
 
 def test_an_event_meets_what_has_begun_and_not_ended() -> None:
@@ -79,7 +79,7 @@ def test_a_node_that_dies_does_nothing_more() -> None:
 
 
 def test_the_death_itself_meets_what_it_ends() -> None:
-    death = Situation("death", ("node.killed",), RECOVERY, here)
+    death = Situation("death", "node.killed", RECOVERY, here)
     run = Run((("x", STARTED, 1), ("x", "node.killed", -1)))
     assert Meetings([death]).reached(run) == ["death"]
 
@@ -102,10 +102,10 @@ def test_a_meeting_in_the_epilogue_does_not_count() -> None:
 def test_a_disk_call_is_under_way_from_its_begin_to_its_end(call: DiskCall, expected: bool) -> None:
     """An event at the very moment when the call begins does not happen during the call."""
     steps = (("b0", "node.started", -1), ("b0", "node.resumed", -1), ("b0", FENCE, 1))
-    fence = Situation("fence", (FENCE,), Activity(call=("flush",)), here)
+    fence = Situation("fence", FENCE, Activity(call=("flush",)), here)
     assert bool(Meetings([fence]).reached(Run(steps, (call,)))) is expected
 
 
 def test_an_error_tells_events_of_a_kind_apart() -> None:
-    situation = Situation("it", (FENCE,), error="BKReadException")
+    situation = Situation("it", FENCE, error="BKReadException")
     assert not Meetings([situation]).reached(Run((("x", FENCE, 1),)))

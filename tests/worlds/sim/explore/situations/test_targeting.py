@@ -5,8 +5,7 @@ import pytest
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.situations.targeting import LATEST, Aim, Reached
-from labkit.worlds.sim.scenario.faults import Pause
-from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
+from labkit.worlds.sim.scenario.faults import HangingMetadata, Pause, SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from labkit.worlds.sim.settings.triggers import On
 
