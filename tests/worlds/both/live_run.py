@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
 from labkit.system.trace.events import Event, unnumbered_event
 from labkit.worlds.live.processes.cluster import LocalCluster
@@ -19,16 +18,6 @@ from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, Restart
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment
-
-
-class _Node:
-    """The parts of a node that a step uses, namely a client, ledgers, and a log of responses."""
-
-    def __init__(self, name: str, ledgers: LedgerNumbers, client: BookKeeper) -> None:
-        self.name = name
-        self.ledgers = ledgers
-        self.client = client
-        self.world = SimpleNamespace(results=ResultRecorder([]))
 
 
 class LiveRun:
@@ -42,15 +31,19 @@ class LiveRun:
 
     async def run(self, until: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
         """Wait for all steps and faults to finish, and then until the trace satisfies `until`."""
-        clients = {}
-        for step in self._scenario.workload:
-            if step.client not in clients:
-                client = await self._cluster.connect(step.client, placement=in_name_order)
-                clients[step.client] = _Node(step.client, self._ledgers, client)
+        # The parts of a node that a step uses
+        nodes: dict[str, Any] = {
+            name: SimpleNamespace(
+                name=name,
+                ledgers=self._ledgers,
+                client=await self._cluster.connect(name, placement=in_name_order),
+                world=SimpleNamespace(results=ResultRecorder([])),
+            )
+            for name in self._scenario.clients
+        }
         async with asyncio.TaskGroup() as group:
             for step in self._scenario.workload:
-                run = step.run(clients[step.client])  # type: ignore[arg-type]
-                group.create_task(self._at(step.when, run))
+                group.create_task(self._at(step.when, step.run(nodes[step.client])))
             for fault in self._scenario.faults:
                 group.create_task(self._at(fault.when, self._strike(fault)))
         while not until(self._cluster.trace.events):  # noqa: ASYNC110 - processes tell it in time

@@ -22,9 +22,14 @@ def rule(function: Rule) -> Rule:
 
 async def connected(world: World) -> tuple[Side, Side]:
     """Return the client's and the server's end of a new connection."""
+    count = len(world.servers)
     client = await world.connect()
-    await until(lambda: world.servers)
+    await until(lambda: len(world.servers) > count)
     return client, world.servers[-1]
+
+
+async def closed(*sides: Side) -> None:
+    await until(lambda: all(side.closed_count for side in sides))
 
 
 async def send_while_writable(side: Side) -> int:
@@ -44,11 +49,13 @@ async def connecting_to_nobody_is_refused(world: World) -> None:
 
 
 @rule
-async def frames_of_one_send_come_in_order(world: World) -> None:
+async def frames_of_one_send_come_in_order_and_both_ends_are_writable(world: World) -> None:
     client, server = await connected(world)
     client.end.send(NUMBERS)
     await until(lambda: len(server.bodies) == len(NUMBERS))
     assert server.bodies == NUMBERS
+    assert client.end.is_writable
+    assert server.end.is_writable
 
 
 @rule
@@ -60,15 +67,6 @@ async def frames_of_many_sends_come_in_order_each_once(world: World) -> None:
             await asyncio.sleep(0)
     await until(lambda: len(server.bodies) >= len(NUMBERS))
     assert server.bodies == NUMBERS
-
-
-@rule
-async def connection_that_is_read_is_writable(world: World) -> None:
-    client, server = await connected(world)
-    client.end.send(NUMBERS)
-    await until(lambda: len(server.bodies) == len(NUMBERS))
-    assert client.end.is_writable
-    assert server.end.is_writable
 
 
 @rule
@@ -101,14 +99,12 @@ async def what_is_sent_to_one_that_takes_nothing_comes_in_order(world: World) ->
 
 @rule
 async def one_that_takes_nothing_makes_no_other_unwritable(world: World) -> None:
-    client, server = await connected(world)
-    other = await world.connect()
-    await until(lambda: len(world.servers) == 2)
+    (client, server), (other, other_server) = await connected(world), await connected(world)
     client.end.pause()
     await send_while_writable(server)
-    world.servers[1].end.send(NUMBERS)
+    other_server.end.send(NUMBERS)
     await until(lambda: len(other.bodies) == len(NUMBERS))
-    assert world.servers[1].end.is_writable
+    assert other_server.end.is_writable
 
 
 @rule
@@ -139,44 +135,29 @@ async def both_directions_are_apart(world: World) -> None:
 
 @rule
 async def two_connections_are_apart(world: World) -> None:
-    first, first_server = await connected(world)
-    second = await world.connect()
-    await until(lambda: len(world.servers) == 2)
+    (first, first_server), (second, second_server) = await connected(world), await connected(world)
     second.end.send([b"two"])
-    await until(lambda: world.servers[1].bodies)
-    assert (first_server.bodies, world.servers[1].bodies) == ([], [b"two"])
+    await until(lambda: second_server.bodies)
+    assert (first_server.bodies, second_server.bodies) == ([], [b"two"])
     second.end.close()
-    await until(lambda: world.servers[1].closed_count)
+    await closed(second_server)
     first.end.send([b"one"])
     await until(lambda: first_server.bodies)
     assert first.closed_count == first_server.closed_count == 0
 
 
 @rule
-async def a_close_tells_both_ends_once(world: World) -> None:
+async def a_close_by_either_end_tells_both_ends_once_and_never_from_within(world: World) -> None:
     client, server = await connected(world)
-    client.end.close()
-    client.end.close()
-    await until(lambda: client.closed_count and server.closed_count)
-    server.end.close()
-    await asyncio.sleep(0.05)
-    assert (client.closed_count, server.closed_count) == (1, 1)
-
-
-@rule
-async def a_close_is_told_later_never_from_within(world: World) -> None:
-    client, _ = await connected(world)
-    client.end.close()
-    assert client.closed_count == 0
-    await until(lambda: client.closed_count)
-
-
-@rule
-async def the_server_may_close_too(world: World) -> None:
-    client, server = await connected(world)
-    server.end.close()
-    await until(lambda: client.closed_count and server.closed_count)
-    assert (client.closed_count, server.closed_count) == (1, 1)
+    other_client, other_server = await connected(world)
+    for closing, other in ((client, server), (other_server, other_client)):
+        closing.end.close()
+        closing.end.close()
+        assert closing.closed_count == 0
+        await closed(closing, other)
+        other.end.close()
+        await asyncio.sleep(0.05)
+        assert (closing.closed_count, other.closed_count) == (1, 1)
 
 
 @rule
@@ -184,7 +165,7 @@ async def what_was_sent_before_a_close_arrives_before_it(world: World) -> None:
     client, server = await connected(world)
     client.end.send(NUMBERS)
     client.end.close()
-    await until(lambda: server.closed_count)
+    await closed(server)
     assert server.bodies == NUMBERS
     assert server.heard_at_close == len(NUMBERS)
 
@@ -194,7 +175,7 @@ async def a_send_after_a_close_is_dropped(world: World) -> None:
     client, server = await connected(world)
     client.end.close()
     client.end.send([b"too late"])
-    await until(lambda: client.closed_count and server.closed_count)
+    await closed(client, server)
     client.end.send([b"much too late"])
     server.end.send([b"nobody there"])
     await asyncio.sleep(0.05)
@@ -251,11 +232,11 @@ async def a_paused_end_learns_of_the_close_after_what_waits(world: World) -> Non
     server.end.pause()
     client.end.send([b"last words"])
     client.end.close()
-    await until(lambda: client.closed_count)
+    await closed(client)
     await asyncio.sleep(0.05)
     assert (server.bodies, server.closed_count) == ([], 0)
     server.end.resume()
-    await until(lambda: server.closed_count)
+    await closed(server)
     assert server.bodies == [b"last words"]
 
 

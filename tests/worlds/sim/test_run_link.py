@@ -205,39 +205,6 @@ def script_of(*steps: object) -> str:
 ADD = {"Add": {"ledger_id": 5, "entry_id": 0}}
 
 
-@pytest.mark.parametrize(
-    ("link", "why"),
-    [
-        ("crash.2.abc.1", "need a newer labkit"),
-        ("crash.1.abc.1", "damaged or incomplete"),
-        (link_with(GOOD, kind="crash"), "unknown class 'RunLink'"),
-        (link_with(GOOD_MAP), "unknown class 'Add'"),
-        (link_with(ADD, kind="crash"), "something other than a crash map"),
-        (map_with(digest="<b>"), "digest is malformed"),
-        (map_with(version="x" * 101), "version is longer than 100"),
-        (map_with(code="x" * 8001), "code is longer than 8,000"),
-        (map_with(defect="yours"), "unknown defect 'yours'"),
-        (map_with(journal_count=5), "5 directories"),
-        (map_with(ledger_dir_count="1"), "ledger_dir_count must be an integer"),
-        (script_of({"Crash": {"node": "b0"}}), "unknown class 'Crash'"),
-        (script_of("add"), "a step that is not labkit's own"),
-        (script_of({"Checkpoint": {"during": [{"Checkpoint": {}}]}}), "not labkit's own"),
-        (script_of({"Checkpoint": {"during": "add"}}), "during must be a tuple"),
-        (script_of(*[ADD] * 101), "more than 100 steps"),
-        (script_of({"Checkpoint": {"during": [ADD] * 100}}), "more than 100 steps"),
-        (script_of({"Add": {"ledger_id": 5, "entry_id": 10_001}}), "between 0 and 10,000"),
-        (script_of({"Fence": {"ledger_id": -1}}), "between 0 and 10,000"),
-        (script_of({"Collect": {"deleted": ["5"]}}), "between 0 and 10,000"),
-        (script_of({"Add": ADD["Add"] | {"payload_size": 3_000_000}}), "2,097,152 bytes"),
-        (script_of({"Add": ADD["Add"] | {"payload_size": -1}}), "payload_size must be"),
-        (script_of({"Add": {"ledger_id": 5}}), "entry_id"),
-    ],
-)
-def test_a_bad_link_to_a_crash_map_is_rejected_with_the_reason(link: str, why: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match=re.escape(why)):
-        parse_link(link)
-
-
 def changed(**fields: object) -> object:
     return {"RunLink": GOOD["RunLink"] | fields}
 
@@ -277,11 +244,34 @@ def scenario_with(**fields: object) -> object:
         (link_with(scenario_with(decisions={"delay w>b0 1": 1})), "not pairs of numbers"),
         (link_with(scenario_with(decisions={"delay w>b0": [True, 1]})), "not numbered"),
         (link_with(scenario_with(variant="yours")), "unknown variant"),
+        ("crash.2.abc.1", "need a newer labkit"),
+        ("crash.1.abc.1", "damaged or incomplete"),
+        (link_with(GOOD, kind="crash"), "unknown class 'RunLink'"),
+        (link_with(GOOD_MAP), "unknown class 'Add'"),
+        (link_with(ADD, kind="crash"), "something other than a crash map"),
+        (map_with(digest="<b>"), "digest is malformed"),
+        (map_with(version="x" * 101), "version is longer than 100"),
+        (map_with(code="x" * 8001), "code is longer than 8,000"),
+        (map_with(defect="yours"), "unknown defect 'yours'"),
+        (map_with(journal_count=5), "5 directories"),
+        (map_with(ledger_dir_count="1"), "ledger_dir_count must be an integer"),
+        (script_of({"Crash": {"node": "b0"}}), "unknown class 'Crash'"),
+        (script_of("add"), "a step that is not labkit's own"),
+        (script_of({"Checkpoint": {"during": [{"Checkpoint": {}}]}}), "not labkit's own"),
+        (script_of({"Checkpoint": {"during": "add"}}), "during must be a tuple"),
+        (script_of(*[ADD] * 101), "more than 100 steps"),
+        (script_of({"Checkpoint": {"during": [ADD] * 100}}), "more than 100 steps"),
+        (script_of({"Add": {"ledger_id": 5, "entry_id": 10_001}}), "between 0 and 10,000"),
+        (script_of({"Fence": {"ledger_id": -1}}), "between 0 and 10,000"),
+        (script_of({"Collect": {"deleted": ["5"]}}), "between 0 and 10,000"),
+        (script_of({"Add": ADD["Add"] | {"payload_size": 3_000_000}}), "2,097,152 bytes"),
+        (script_of({"Add": ADD["Add"] | {"payload_size": -1}}), "payload_size must be"),
+        (script_of({"Add": {"ledger_id": 5}}), "entry_id"),
     ],
 )
 def test_a_bad_link_is_rejected_with_the_reason(link: str, why: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=re.escape(why)):
-        RunLink.parse(link)
+        parse_link(link)
 
 
 JSON = st.recursive(
@@ -315,18 +305,16 @@ def with_part(content: Any, keys: list[Any], part: Any) -> Any:
     return changed
 
 
-@given(st.sampled_from(NODES), JSON)
+@pytest.mark.parametrize(
+    ("kind", "content", "paths"),
+    [(RunLink, GOOD, NODES), (CrashMapLink, GOOD_MAP, MAP_NODES)],
+    ids=["run", "crash map"],
+)
+@given(st.data())
 def test_whatever_replaces_a_part_of_a_link_is_accepted_or_rejected(
-    path: list[Any], part: Any
+    kind: type[RunLink | CrashMapLink], content: Any, paths: list[Any], data: st.DataObject
 ) -> None:
+    path, part = data.draw(st.sampled_from(paths)), data.draw(JSON)
+    changed = with_part(content, [kind.__name__, *path], part)
     with suppress(BKIncorrectParameterException):
-        RunLink.parse(link_with(with_part(GOOD, ["RunLink", *path], part)))
-
-
-@given(st.sampled_from(MAP_NODES), JSON)
-def test_whatever_replaces_a_part_of_a_link_to_a_crash_map_is_accepted_or_rejected(
-    path: list[Any], part: Any
-) -> None:
-    with suppress(BKIncorrectParameterException):
-        content = with_part(GOOD_MAP, ["CrashMapLink", *path], part)
-        CrashMapLink.parse(link_with(content, kind="crash"))
+        kind.parse(link_with(changed, kind=kind.kind))

@@ -17,6 +17,7 @@ from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Write
+from tests.worlds.sim.runs import before_epilogue
 
 WRITE = Write(entries=5, every_ms=2, close=False)
 CALM = Scenario(Cluster(3, flush_interval_ms=3), (WRITE,), late_share=0.0, slow_share=0.0)
@@ -63,8 +64,7 @@ def test_a_dead_bookie_is_not_restarted_by_an_operation_that_it_would_have_stopp
     trace = run(
         replace(CALM, workload=(longer,), faults=faults, decisions=everything_is_carried_out)
     )
-    (epilogue,) = (each.seq for each in trace.events if each.kind == "epilogue.started")
-    kinds = [each.kind for each in trace.events[:epilogue] if each.node == "b0"]
+    kinds = [each.kind for each in before_epilogue(trace) if each.node == "b0"]
     assert kinds.count("node.killed") == 1
     assert "node.started" not in kinds[kinds.index("node.killed") :]
 

@@ -4,9 +4,10 @@ import asyncio
 import gc
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,15 @@ from labkit.worlds.sim.machine.process import NodeClock, Process
 from tests.virtual_time import in_virtual_time
 
 
-def new_process(name: str = "n") -> Process:
-    process = Process(name, NodeClock())
+def running_loop() -> SimLoop:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SimLoop)
-    loop.start(process)
+    return loop
+
+
+def new_process(name: str = "n") -> Process:
+    process = Process(name, NodeClock())
+    running_loop().start(process)
     return process
 
 
@@ -93,22 +98,28 @@ def test_waiting_for_an_event_that_cannot_happen_is_a_deadlock() -> None:
         SimLoop().run(main())
 
 
-def test_going_round_without_waiting_is_found_out() -> None:
-    async def main() -> None:
-        while True:  # noqa: ASYNC110 - nothing is waited for
-            await asyncio.sleep(0)
-
-    with pytest.raises(BudgetError, match="1000 steps"):
-        SimLoop(event_budget=1000).run(main())
+async def go_round(pause_s: float) -> None:
+    while True:  # noqa: ASYNC110 - nothing is waited for
+        await asyncio.sleep(pause_s)
 
 
-def test_virtual_time_is_bounded() -> None:
-    async def main() -> None:
-        while True:  # noqa: ASYNC110 - nothing is waited for
-            await asyncio.sleep(1)
+async def poll_in_vain() -> None:
+    await PeriodicCheck(1.0, lambda: False).wait()
 
-    with pytest.raises(BudgetError, match="60 s"):
-        SimLoop(time_limit_s=60).run(main())
+
+@pytest.mark.parametrize(
+    ("main", "limit"),
+    [
+        pytest.param(partial(go_round, 0), "1000 steps", id="without waiting"),
+        pytest.param(partial(go_round, 1), "60 s of virtual time", id="with pauses"),
+        pytest.param(poll_in_vain, "60 s of virtual time", id="polls alone"),
+    ],
+)
+def test_a_run_that_never_ends_is_stopped(
+    main: Callable[[], Coroutine[Any, Any, None]], limit: str
+) -> None:
+    with pytest.raises(BudgetError, match=limit):
+        SimLoop(event_budget=1000, time_limit_s=60).run(main())
 
 
 @in_virtual_time
@@ -184,9 +195,7 @@ async def test_what_a_dead_process_had_asked_for_does_not_happen() -> None:
 
 @in_virtual_time
 async def test_a_paused_process_goes_on_where_it_was_with_its_timers_overdue() -> None:
-    done: list[float] = []
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimLoop)
+    done, loop = list[float](), running_loop()
 
     async def work() -> None:
         for _ in range(3):
@@ -206,9 +215,7 @@ async def test_a_paused_process_goes_on_where_it_was_with_its_timers_overdue() -
 
 @in_virtual_time
 async def test_a_fast_clock_makes_time_outs_come_early() -> None:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimLoop)
-    process = new_process()
+    process, loop = new_process(), running_loop()
     process.clock.change(loop.now, 2.0, 0)
 
     async def work() -> tuple[float, float]:
@@ -336,11 +343,3 @@ def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
     loop.run(main())
     assert len(asked) == 1
     assert loop.event_count >= 1000
-
-
-def test_polls_alone_do_not_keep_a_world_going_for_ever() -> None:
-    async def main() -> None:
-        await PeriodicCheck(1.0, lambda: False).wait()
-
-    with pytest.raises(BudgetError, match="60 s of virtual time"):
-        SimLoop(time_limit_s=60).run(main())

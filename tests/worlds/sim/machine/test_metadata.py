@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from labkit.system.metadata.store import MetadataUnavailableError
-from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
+from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world, run_metadata_world
 
 
 @in_metadata_world()
@@ -144,40 +144,30 @@ async def test_what_waits_for_a_connection_is_not_carried_out_in_another_session
     assert await other.exists("/lock")
 
 
-@in_metadata_world({"expire a 1": 1})
-async def test_a_hang_shorter_than_a_session_ends_none(world: MetadataWorld) -> None:
-    owner = await world.session("a")
-    await owner.create("/alive/a", b"", ephemeral=True)
-    world.hang()
-    await asyncio.sleep(3)
-    world.thaw()
-    assert await owner.exists("/alive/a")
-
-
-@in_metadata_world()
-async def test_sessions_that_are_heard_first_survive_a_long_hang(world: MetadataWorld) -> None:
-    owner, other = await world.session("a"), await world.session("b")
-    await owner.create("/alive/a", b"", ephemeral=True)
-    world.hang()
-    await asyncio.sleep(10)
-    world.thaw()
-    await asyncio.sleep(10)
-    assert await other.exists("/alive/a")
-
-
-@in_metadata_world({"expire a 1": 5})
-async def test_a_session_that_is_over_when_the_server_goes_on_is_not_saved_by_what_waits(
-    world: MetadataWorld,
+@pytest.mark.parametrize(
+    ("decisions", "hang_s", "survives"),
+    [
+        pytest.param({"expire a 1": 1}, 3, True, id="a hang shorter than a session"),
+        pytest.param({}, 10, True, id="a long hang, heard first"),
+        pytest.param({"expire a 1": 5}, 10, False, id="a long hang, expired first"),
+    ],
+)
+def test_a_session_survives_a_hang_unless_it_expires_before_what_waits_is_read(
+    decisions: dict[str, float], hang_s: float, survives: bool
 ) -> None:
-    owner, other = await world.session("a"), await world.session("b")
-    await owner.create("/alive/a", b"", ephemeral=True)
-    renewed = asyncio.Event()
-    owner.on_new_session(renewed.set)
-    world.hang()
-    await asyncio.sleep(10)
-    world.thaw()
-    await renewed.wait()
-    assert not await other.exists("/alive/a")
+    async def hang(world: MetadataWorld) -> None:
+        owner, other = await world.session("a"), await world.session("b")
+        await owner.create("/alive/a", b"", ephemeral=True)
+        renewed: list[str] = []
+        owner.on_new_session(lambda: renewed.append("a"))
+        world.hang()
+        await asyncio.sleep(hang_s)
+        world.thaw()
+        await asyncio.sleep(10)
+        assert await other.exists("/alive/a") is survives
+        assert bool(renewed) is not survives
+
+    run_metadata_world(hang, decisions)
 
 
 @in_metadata_world({"expire a 1": 200})

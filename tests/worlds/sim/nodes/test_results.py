@@ -1,8 +1,8 @@
 """Results returned to callers are checked, even if the system's own events show no problem."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import OutgoingMessage, encode_message, split_entry
 from labkit.system.topic.producing.publishing import TopicPublisher
-from labkit.system.trace.answers import AddReturned, EntriesRead, StepOutlastedRun
+from labkit.system.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, FullDisk, Reset
@@ -30,106 +30,12 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.publish import Publish
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
-from tests.worlds.sim.runs import checks_of, run_safely
+from tests.worlds.sim.runs import Mistake, checks_of, planted, run_safely
 
 WRITE = Write(entries=6)
 LATE = tuple(Delay(bookie, "w", 5) for bookie in ("b1", "b2"))
 CRASH = Crash("b1", when=On("add.acked", 4))
 LATER = Crash("b1", when=At(3000))
-
-Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-def answer_at_the_first_acknowledgement(patch: pytest.MonkeyPatch) -> None:
-    before = LedgerWriter.on_responses
-
-    def on_responses(self: LedgerWriter, index: int, channel: Any, adds: Any, error: Any) -> None:
-        for add in adds:
-            if not add.future.done():
-                add.future.set_result(add.entry_id)
-        before(self, index, channel, adds, error)
-
-    patch.setattr(LedgerWriter, "on_responses", on_responses)
-
-
-def return_entries_backwards(patch: pytest.MonkeyPatch) -> None:
-    before = SequenceRead.run
-
-    async def run_backwards(self: SequenceRead) -> list[Entry]:
-        return (await before(self))[::-1]
-
-    patch.setattr(SequenceRead, "run", run_backwards)
-
-
-def close_with_length_0(patch: pytest.MonkeyPatch) -> None:
-    before = LedgerMetadata.closed
-    patch.setattr(LedgerMetadata, "closed", lambda self, last, _: before(self, last, 0))
-
-
-async def hang(_: object, *__: object) -> None:
-    await asyncio.get_running_loop().create_future()
-
-
-def hang_in_every_ensemble_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(EnsembleChange, "_run", hang)
-
-
-def send_no_receipt(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TopicPublisher, "schedule_receipts", lambda self, producer: None)
-
-
-def store_the_payload_before(patch: pytest.MonkeyPatch) -> None:
-    append, payloads = ManagedLedger.append_entries, [b"first"]
-
-    async def append_wrong(self: ManagedLedger, entries: Any) -> Any:
-        for entry in entries:
-            metadata, payload = split_entry(entry.data, 0, 0)
-            payloads.append(payload)
-            message = OutgoingMessage(payloads[-2], "", 0, (), metadata.sequence_id)
-            entry.data = encode_message(message, metadata.producer_name, metadata.publish_time)
-        return await append(self, entries)
-
-    patch.setattr(ManagedLedger, "append_entries", append_wrong)
-
-
-def answering(patch: pytest.MonkeyPatch, change: Callable[[list[Any]], list[Any]]) -> None:
-    """Change the entries that a dispatcher hands out."""
-    before = Dispatcher.read_entries
-
-    async def read_changed(self: Dispatcher, start: Any, max_messages: int) -> list[Any]:
-        return change(await before(self, start, max_messages))
-
-    patch.setattr(Dispatcher, "read_entries", read_changed)
-
-
-def deliver_backwards(patch: pytest.MonkeyPatch) -> None:
-    answering(patch, lambda entries: entries[::-1])
-
-
-def skip_an_entry(patch: pytest.MonkeyPatch) -> None:
-    answering(patch, lambda entries: [each for each in entries if each.position[1] != 1])
-
-
-def forget_acknowledgements(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ManagedCursor, "acknowledge", lambda *_: None)
-
-
-async def do_nothing(_: object, *__: object) -> None:
-    pass
-
-
-def mark_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LedgerUnderreplicationManager, "mark", do_nothing)
-
-
-def keep_every_mark(patch: pytest.MonkeyPatch) -> None:
-    async def release_only(self: LedgerUnderreplicationManager, ledger_id: int) -> bool:
-        await self.release(ledger_id)
-        await asyncio.sleep(1)  # This keeps the run from repairing the ledger thousands of times.
-        return True
-
-    patch.setattr(LedgerUnderreplicationManager, "unmark_and_release", release_only)
-
 
 READ = Scenario(workload=(WRITE, Recover(when=On("ledger.closed"))))
 CHANGE = Scenario(Cluster(4), (WRITE,), (CRASH,), limit_s=5)
@@ -140,31 +46,94 @@ LOSS = Scenario(
 CONSUME = Scenario(Cluster(brokers=1), (Publish(messages=8), Consume(messages=8)), limit_s=10)
 MORE = Publish(messages=8), Consume(messages=9, is_cumulative=True)
 AGAIN = CONSUME.with_fault(Reset("broker0", "c", On("batch.stored", 8)))
-PLANTS = [
-    ("AddsReturnWhenConfirmed", answer_at_the_first_acknowledgement, Scenario(faults=LATE)),
-    ("ReadsReturnWhatWasWritten", return_entries_backwards, READ),
-    ("ClosedLengthIsRight", close_with_length_0, Scenario(workload=(WRITE,))),
-    ("StepsEnd", hang_in_every_ensemble_change, CHANGE),
-    ("StepsEnd", send_no_receipt, PUBLISH),
-    ("MessagesKeepTheirContent", store_the_payload_before, PUBLISH),
-    ("DeliveriesKeepTheOrder", deliver_backwards, CONSUME),
-    ("NoMessageIsSkipped", skip_an_entry, replace(CONSUME, workload=MORE)),
-    ("AcknowledgedIsNotDeliveredAgain", forget_acknowledgements, AGAIN),
-    ("LostBookiesLedgersAreMarked", mark_nothing, LOSS),
-    ("MarkedLedgersAreRepaired", keep_every_mark, LOSS),
-]
+
+MISTAKES: list[Any] = []
+mistake = partial(planted, MISTAKES)
+on_responses, read_sequence = LedgerWriter.on_responses, SequenceRead.run
+closed, append = LedgerMetadata.closed, ManagedLedger.append_entries
+read_for_consumers = Dispatcher.read_entries
+
+
+@mistake("AddsReturnWhenConfirmed", Scenario(faults=LATE), LedgerWriter, "on_responses")
+def answer_at_the_first_acknowledgement(
+    self: LedgerWriter, index: int, channel: Any, adds: Any, error: Any
+) -> None:
+    for add in adds:
+        if not add.future.done():
+            add.future.set_result(add.entry_id)
+    on_responses(self, index, channel, adds, error)
+
+
+@mistake("ReadsReturnWhatWasWritten", READ, SequenceRead, "run")
+async def return_entries_backwards(self: SequenceRead) -> list[Entry]:
+    return (await read_sequence(self))[::-1]
+
+
+@mistake("ClosedLengthIsRight", Scenario(workload=(WRITE,)), LedgerMetadata, "closed")
+def close_with_length_0(self: LedgerMetadata, last: int, _: int) -> LedgerMetadata:
+    return closed(self, last, 0)
+
+
+@mistake("StepsEnd", CHANGE, EnsembleChange, "_run")
+async def hang_in_every_ensemble_change(_: object, *__: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+@mistake("StepsEnd", PUBLISH, TopicPublisher, "schedule_receipts")
+def send_no_receipt(*_: object) -> None:
+    pass
+
+
+payloads = [b"first"]
+
+
+@mistake("MessagesKeepTheirContent", PUBLISH, ManagedLedger, "append_entries")
+async def store_the_payload_before(self: ManagedLedger, entries: Any) -> Any:
+    for entry in entries:
+        metadata, payload = split_entry(entry.data, 0, 0)
+        payloads.append(payload)
+        message = OutgoingMessage(payloads[-2], "", 0, (), metadata.sequence_id)
+        entry.data = encode_message(message, metadata.producer_name, metadata.publish_time)
+    return await append(self, entries)
+
+
+@mistake("DeliveriesKeepTheOrder", CONSUME, Dispatcher, "read_entries")
+async def deliver_backwards(self: Dispatcher, start: Any, max_messages: int) -> list[Any]:
+    return (await read_for_consumers(self, start, max_messages))[::-1]
+
+
+@mistake("NoMessageIsSkipped", replace(CONSUME, workload=MORE), Dispatcher, "read_entries")
+async def skip_an_entry(self: Dispatcher, start: Any, max_messages: int) -> list[Any]:
+    entries = await read_for_consumers(self, start, max_messages)
+    return [each for each in entries if each.position[1] != 1]
+
+
+@mistake("AcknowledgedIsNotDeliveredAgain", AGAIN, ManagedCursor, "acknowledge")
+def forget_acknowledgements(*_: object) -> None:
+    pass
+
+
+@mistake("LostBookiesLedgersAreMarked", LOSS, LedgerUnderreplicationManager, "mark")
+async def mark_nothing(_: object, *__: object) -> None:
+    pass
+
+
+@mistake("MarkedLedgersAreRepaired", LOSS, LedgerUnderreplicationManager, "unmark_and_release")
+async def keep_every_mark(self: LedgerUnderreplicationManager, ledger_id: int) -> bool:
+    await self.release(ledger_id)
+    await asyncio.sleep(1)  # This keeps the run from repairing the ledger thousands of times.
+    return True
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("promise", "plant", "scenario"), PLANTS)
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_wrong_answer_breaks_a_promise_and_the_right_one_keeps_it(
-    promise: str, plant: Plant, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+    mistake: Mistake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checks = checks_of(promise)
-    [verdict] = check_all(run(scenario), checks)
+    [verdict] = check_all(run(mistake.where), checks_of(mistake.promise))
     assert verdict.outcome is Outcome.VALID, verdict
-    plant(monkeypatch)
-    assert [each.name for each in broken(check_all(run(scenario), checks))] == [promise]
+    checks = mistake.plant(monkeypatch)
+    assert len(broken(check_all(run(mistake.where), checks))) == 1
 
 
 @pytest.mark.parametrize("writes", [(), (Write(when=On("bookie.lost")),)])
@@ -178,7 +147,7 @@ def test_a_step_that_waits_for_a_ledger_that_no_step_makes_breaks_no_promise(
 
 @pytest.mark.slow
 def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    hang_in_every_ensemble_change(monkeypatch)
+    monkeypatch.setattr(EnsembleChange, "_run", hang_in_every_ensemble_change)
     smaller = shrink(CHANGE.with_fault(Crash("b3", when=At(2000))), checks=checks_of("StepsEnd"))
     assert smaller.verdict.name == "StepsEnd"
     assert [type(fault) for fault in smaller.scenario.faults] == [Crash]
@@ -186,9 +155,9 @@ def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_answers_stand_behind_the_events_that_led_to_them() -> None:
     trace = run(READ)
-    assert [type(each) for each in trace.answers] == [AddReturned] * 6 + [EntriesRead]
+    assert [type(each) for each in trace.answers] == [AddAnswered] * 6 + [EntriesRead]
     for answer in trace.answers[:6]:
-        assert isinstance(answer, AddReturned)
+        assert isinstance(answer, AddAnswered)
         before = trace.events[: answer.at]
         confirmed = [each.entry for each in before if each.kind == "lac.advanced"]
         assert answer.content.entry in confirmed
@@ -212,4 +181,4 @@ def test_an_answer_after_the_end_of_the_run_is_not_judged() -> None:
     # afterwards.
     late = Scenario(workload=(write,), faults=(full,), decisions={"lose zk>w 11": 1}, limit_s=7)
     trace = run_safely(late)
-    assert [type(each) for each in trace.answers] == [AddReturned, StepOutlastedRun]
+    assert [type(each) for each in trace.answers] == [AddAnswered, StepOutlastedRun]

