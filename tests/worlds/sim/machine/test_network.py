@@ -128,9 +128,10 @@ async def test_a_machine_whose_process_was_killed_refuses_until_it_runs_again(pa
         await pair.connect()
     pair.b = pair.start("b")
     await pair.connect()
-    pair.kill_server(silently=True)
-    with pytest.raises(TimeoutError):
-        await pair.connect()
+    for silently, error in ((True, TimeoutError), (False, ConnectionRefusedError)) * 2:
+        pair.kill_server(silently=silently)
+        with pytest.raises(error):
+            await pair.connect()
 
 
 @with_pair()

@@ -63,14 +63,14 @@ def with_a_lost_bookie(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     faults = [*_crashes(draw, crashed_at, back_ms), *_repair_faults(draw)]
     if draw.chance(0.6):
         faults.append(Crash("w", "lost", when=At(draw.between(0, crashed_at.ms + 500))))
-    check_ms = scenario.cluster.gc_overreplicated_ledger_wait_time_ms
+    wait_ms = scenario.cluster.gc_overreplicated_ledger_wait_time_ms
     if back_ms:
         # When the bookie returns, its entries have been copied to other bookies, so it may delete
         # them. Give the bookie time to discover this.
-        check_ms = scenario.cluster.gc_wait_time_ms
+        wait_ms = scenario.cluster.gc_wait_time_ms
         until_ms += back_ms + _CLEANUP_MS
     scenario = scenario.with_steps(*_work_until(draw, scenario, until_ms)).with_fault(*faults)
-    return scenario.with_cluster(bookies=bookies, gc_overreplicated_ledger_wait_time_ms=check_ms)
+    return scenario.with_cluster(bookies=bookies, gc_overreplicated_ledger_wait_time_ms=wait_ms)
 
 
 def _lost_at_ms(scenario: Scenario, crashed_at: At, delay_s: int) -> float:

@@ -29,23 +29,17 @@ def test_there_is_nothing_to_aim_at_before_something_was_reached() -> None:
     assert aim_after(100).next(0) is None
 
 
-def test_what_few_seeds_reach_is_rare() -> None:
+def test_what_few_seeds_reach_is_rare_and_the_only_aim() -> None:
     aim = aim_after(100, (3, RARE), (4, COMMON), (5, COMMON))
     assert aim.is_rare(RARE)
     assert not aim.is_rare(COMMON)
     assert aim.reached[RARE].first_seed == 3
     assert COMMON not in aim.never_reached()
     assert "a power failure during compaction" in aim.never_reached()
-
-
-def test_it_aims_at_what_is_rare_alone() -> None:
-    aim = aim_after(100, (3, RARE), (4, COMMON), (5, COMMON))
     clusters = {aimed.cluster for at in range(20) if (aimed := aim.next(at)) is not None}
-    assert clusters == {random_scenario(3).cluster}
-    assert random_scenario(3).cluster not in (
-        random_scenario(4).cluster,
-        random_scenario(5).cluster,
-    )
+    rare, *common = (random_scenario(seed).cluster for seed in (3, 4, 5))
+    assert clusters == {rare}
+    assert rare not in common
 
 
 def test_an_aimed_run_makes_nothing_less_rare() -> None:
