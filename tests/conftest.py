@@ -50,8 +50,10 @@ def interrupts_reach_commands() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
-    async with EmbeddedZooKeeper() as server:
+async def zookeeper(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[EmbeddedZooKeeper]:
+    async with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 

@@ -1,9 +1,9 @@
 """`labkit doctor`: checks whether this machine has everything that labkit needs.
 
-Each check is a function that tests one requirement and returns a `CheckResult`. A check leaves
-nothing behind and does not access the network. `labkit doctor` prints all results. Other commands
-call `require` with the checks that they depend on. If one of these fails, `require` raises an error
-with the same message.
+Each check is a function that tests one requirement. It returns what it found, or raises
+`MissingPart`, which says what is wrong and what to do. A check leaves nothing behind and does not
+access the network. `labkit doctor` prints the results of all checks. Other commands call the checks
+that they depend on.
 """
 
 import importlib.metadata
@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -53,61 +53,61 @@ CGROUP_UNLIMITED = 1 << 60
 """Control groups v1 express "no limit" as a number near 2**63."""
 
 
+OPTIONAL = ("System", "Chromium")
+"""If one of these checks fails, only a part of labkit does not work."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The result of a check.
 
-    `detail` says what was found or what is wrong. `remedy` says what to do if `ok` is false. A
-    failed check that is not `required` only disables an optional feature.
+    `detail` says what was found or what is wrong. If the check failed, `remedy` says what to do.
     """
 
     name: str
-    ok: bool
     detail: str
     remedy: str = ""
-    required: bool = True
+
+    @property
+    def mark(self) -> str:
+        return "ok" if not self.remedy else "--" if self.name in OPTIONAL else "FAIL"
 
 
-Check = Callable[[], CheckResult]
+Check = Callable[[], str]
 
 
-def require(*checks: Check) -> None:
-    """Run the checks in order and raise `MissingPart` if a required one fails."""
-    for check in checks:
-        result = check()
-        if result.required and not result.ok:
-            raise MissingPart(result.name, result.detail, result.remedy)
-
-
-def run_doctor(folder: Path | None = None) -> list[CheckResult]:
-    """Run all checks.
-
-    `folder`, by default the working directory, must be writable and have free space.
-    """
-    folder = folder or _working_folder()
-    # labkit cannot run servers on Windows, so skip their requirements.
-    servers: list[Check] = [java, zookeeper, spark, port, other_users]
-    if sys.platform == "win32":
-        servers = []
-    checks: list[Check] = [
-        system,
-        python,
-        *servers,
-        partial(writable, folder),
-        partial(disk_space, folder),
-        memory,
-        *(partial(notebook_part, name) for name in NOTEBOOK_PARTS),
-        chromium,
-    ]
-    return [check() for check in checks]
-
-
-def _working_folder() -> Path:
+def run_doctor() -> list[CheckResult]:
+    """Run all checks. The working directory must be writable and have free space."""
     try:
-        return Path.cwd()
-    # The working directory has been deleted. The disk checks report this.
+        folder = Path.cwd()
     except FileNotFoundError:
-        return Path()
+        folder = Path()  # The directory has been deleted. The disk checks report this.
+    servers: dict[str, Check] = {
+        "Java": java,
+        "ZooKeeper": zookeeper,
+        "Spark": spark,
+        "Port": port,
+        "Other users": other_users,
+    }
+    checks: dict[str, Check] = {
+        "System": system,
+        "Python": python,
+        # labkit cannot run servers on Windows, so skip their requirements there.
+        **(servers if sys.platform != "win32" else {}),
+        "Folder": partial(writable, folder),
+        "Disk": partial(disk_space, folder),
+        "Memory": memory,
+        **{name: partial(notebook_part, name) for name in NOTEBOOK_PARTS},
+        "Chromium": chromium,
+    }
+    return [result_of(name, check) for name, check in checks.items()]
+
+
+def result_of(name: str, check: Check) -> CheckResult:
+    try:
+        return CheckResult(name, check())
+    except MissingPart as problem:
+        return CheckResult(name, problem.detail, problem.remedy)
 
 
 def format_results(results: Sequence[CheckResult]) -> str:
@@ -117,115 +117,97 @@ def format_results(results: Sequence[CheckResult]) -> str:
     width = max((len(result.name) for result in results), default=0)
     lines = []
     for result in results:
-        mark = "ok" if result.ok else "FAIL" if result.required else "--"
-        remedy = "" if result.ok else f"; {result.remedy}"
-        lines.append(f"{mark:<4}  {result.name:<{width}}  {result.detail}{remedy}")
+        text = "; ".join(filter(None, (result.detail, result.remedy)))
+        lines.append(f"{result.mark:<4}  {result.name:<{width}}  {text}")
     return "\n".join(lines)
 
 
 def exit_code(results: Sequence[CheckResult]) -> int:
-    return int(any(result.required and not result.ok for result in results))
+    return int(any(result.mark == "FAIL" for result in results))
 
 
-def _failed_check(problem: MissingPart) -> CheckResult:
-    return CheckResult(problem.part, False, problem.detail, problem.remedy)
-
-
-def system() -> CheckResult:
+def system() -> str:
     """Check whether this operating system can run servers, or only the simulated world."""
-    try:
-        require_posix("running ZooKeeper, bookies, brokers or Spark")
-    except MissingPart as problem:
-        return replace(_failed_check(problem), required=False)
-    return CheckResult("System", True, f"{platform.system()} {platform.release()}")
+    require_posix("running ZooKeeper, bookies, brokers or Spark")
+    return f"{platform.system()} {platform.release()}"
 
 
-def python() -> CheckResult:
-    found, needed = sys.version_info[:2], OLDEST_PYTHON
-    return CheckResult(
-        "Python",
-        found >= needed,
-        f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}",
-        f"create the virtual environment with Python {needed[0]}.{needed[1]} or newer",
-    )
+def python() -> str:
+    detail = f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        remedy = f"create the virtual environment with Python {oldest} or newer"
+        raise MissingPart("Python", detail, remedy)
+    return detail
 
 
-def java() -> CheckResult:
-    try:
-        found = find_java()
-    except MissingPart as problem:
-        return _failed_check(problem)
+def java() -> str:
+    found = find_java()
     rejected = f" ({', '.join(found.rejected)})" if found.rejected else ""
-    return CheckResult("Java", True, f"{found.version} from {found.source}, {found.home}{rejected}")
+    return f"{found.version} from {found.source}, {found.home}{rejected}"
 
 
-def zookeeper() -> CheckResult:
-    try:
-        jars = zookeeper_jars()
-    except MissingPart as problem:
-        return _failed_check(problem)
-    return CheckResult("ZooKeeper", True, f"{jars[0].name} from PySpark")
+def zookeeper() -> str:
+    return f"{zookeeper_jars()[0].name} from PySpark"
 
 
-def spark() -> CheckResult:
+def spark() -> str:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        return CheckResult("Spark", False, "PySpark is not installed", "run `pip install pyspark`")
+        raise MissingPart(
+            "Spark", "PySpark is not installed", "run `pip install pyspark`"
+        ) from None
     if remote := os.environ.get("SPARK_REMOTE"):
-        return CheckResult(
-            "Spark",
-            importlib.util.find_spec("grpc_status") is not None,
-            f"{version}, Spark Connect at {remote} (SPARK_REMOTE)",
-            "run `pip install 'pyspark[connect]'`, or unset SPARK_REMOTE",
-        )
+        detail = f"{version}, Spark Connect at {remote} (SPARK_REMOTE)"
+        if importlib.util.find_spec("grpc_status") is None:
+            remedy = "run `pip install 'pyspark[connect]'`, or unset SPARK_REMOTE"
+            raise MissingPart("Spark", detail, remedy)
+        return detail
     if master := os.environ.get("SPARK_MASTER"):
-        return CheckResult("Spark", True, f"{version}, on the cluster {master} (SPARK_MASTER)")
-    return CheckResult("Spark", True, f"{version}, in a JVM on this machine")
+        return f"{version}, on the cluster {master} (SPARK_MASTER)"
+    return f"{version}, in a JVM on this machine"
 
 
-def writable(folder: Path) -> CheckResult:
+def writable(folder: Path) -> str:
     try:
         with tempfile.TemporaryFile(dir=folder):
-            pass
+            return f"{folder} is writable"
     except OSError as problem:
         detail = f"{folder} is not writable: {problem.strerror}"
-        return CheckResult("Folder", False, detail, "start labkit in a folder you can write to")
-    return CheckResult("Folder", True, f"{folder} is writable")
+        raise MissingPart("Folder", detail, "start labkit in a folder you can write to") from None
 
 
-def disk_space(folder: Path, needed_mib: int = DISK_NEEDED_MIB) -> CheckResult:
+def disk_space(folder: Path) -> str:
     try:
         free_mib = shutil.disk_usage(folder).free // MIB
     except OSError as problem:
         detail = f"cannot determine the free space in {folder}: {problem.strerror}"
-        return CheckResult("Disk", False, detail, "start labkit in an existing folder")
-    return CheckResult(
-        "Disk",
-        free_mib >= needed_mib,
-        f"{free_mib} MiB free in {folder}, {needed_mib} MiB needed",
-        "free some space, or start labkit in a folder on another disk",
-    )
+        raise MissingPart("Disk", detail, "start labkit in an existing folder") from None
+    detail = f"{free_mib} MiB free in {folder}, {DISK_NEEDED_MIB} MiB needed"
+    if free_mib < DISK_NEEDED_MIB:
+        remedy = "free some space, or start labkit in a folder on another disk"
+        raise MissingPart("Disk", detail, remedy)
+    return detail
 
 
-def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
+def memory() -> str:
     """Check whether enough memory is available, both on the machine and within the container's
     limit.
     """
     try:
         from psutil import virtual_memory
     except ImportError:
-        return CheckResult("Memory", False, "psutil is not installed", "run `pip install psutil`")
+        raise MissingPart("Memory", "psutil is not installed", "run `pip install psutil`") from None
     available_mib, scope = virtual_memory().available // MIB, "on this machine"
     left_mib = cgroup_memory_left_mib(CGROUP_FOLDER)
     if left_mib is not None and left_mib < available_mib:
         available_mib, scope = left_mib, "within this container's limit"
-    return CheckResult(
-        "Memory",
-        available_mib >= needed_mib,
-        f"{available_mib} MiB available {scope}, {needed_mib} MiB needed",
-        "stop other notebooks (Kernel > Shut Down All Kernels) and other programs",
-    )
+    detail = f"{available_mib} MiB available {scope}, {MEMORY_NEEDED_MIB} MiB needed"
+    if available_mib < MEMORY_NEEDED_MIB:
+        remedy = "stop other notebooks (Kernel > Shut Down All Kernels) and other programs"
+        raise MissingPart("Memory", detail, remedy)
+    return detail
 
 
 def cgroup_memory_left_mib(folder: Path) -> int | None:
@@ -247,56 +229,42 @@ def cgroup_memory_left_mib(folder: Path) -> int | None:
     return None
 
 
-def port(number: int = 0) -> CheckResult:
-    """Check whether a server can listen on this loopback port (0: any free port)."""
+def port() -> str:
     try:
-        free = free_port(number)
-    except MissingPart as problem:
-        return _failed_check(problem)
+        return f"{free_port()} is free on the loopback address"
     except OSError as problem:
         detail = f"cannot listen on the loopback address: {problem.strerror}"
-        return CheckResult("Port", False, detail, "allow it in the container or firewall")
-    return CheckResult("Port", True, f"{free} is free on the loopback address")
+        raise MissingPart("Port", detail, "allow it in the container or firewall") from None
 
 
-def other_users() -> CheckResult:
+def other_users() -> str:
     """Check whether a cluster's files and secrets are protected from other users of this
     machine.
     """
-    try:
-        check_secrets_folder()
-    except MissingPart as problem:
-        return CheckResult("Other users", False, problem.detail, problem.remedy)
-    detail = (
+    check_secrets_folder()
+    return (
         "cannot read a cluster's files or query its ZooKeeper, but can connect to its bookies and"
         " brokers (see docs/security.md)"
     )
-    return CheckResult("Other users", True, detail)
 
 
-def notebook_part(distribution: str) -> CheckResult:
+def notebook_part(distribution: str) -> str:
     oldest = NOTEBOOK_PARTS[distribution]
     try:
         version = importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
-        return CheckResult(
-            distribution, False, "not installed", f"run `pip install {distribution}`"
-        )
-    return CheckResult(
-        distribution,
-        int(version.partition(".")[0]) >= oldest,
-        f"{version} (at least {oldest} needed)" if oldest else version,
-        f"run `pip install --upgrade {distribution}`",
-    )
+        remedy = f"run `pip install {distribution}`"
+        raise MissingPart(distribution, "not installed", remedy) from None
+    detail = f"{version} (at least {oldest} needed)" if oldest else version
+    if int(version.partition(".")[0]) < oldest:
+        raise MissingPart(distribution, detail, f"run `pip install --upgrade {distribution}`")
+    return detail
 
 
-def chromium() -> CheckResult:
+def chromium() -> str:
     named = os.environ.get("BROWSER_PATH")
     found = next(filter(None, map(shutil.which, [named] if named else CHROMIUM_NAMES)), None)
-    return CheckResult(
-        "Chromium",
-        found is not None,
-        found or "not found, needed only for the browser tests",
-        "install the package `chromium`, or set BROWSER_PATH to the executable",
-        required=False,
-    )
+    if found is None:
+        remedy = "install the package `chromium`, or set BROWSER_PATH to the executable"
+        raise MissingPart("Chromium", "not found, needed only for the browser tests", remedy)
+    return found

@@ -19,7 +19,7 @@ from labkit.cli.intermixed import IntermixedParser
 from labkit.course.grading.arguments import add_grade, add_handout, add_inventory
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
-from labkit.views.shell import ZOOKEEPER_ADDRESS
+from labkit.views.shell.options import ZOOKEEPER_ADDRESS, Option, flag, option
 from labkit.worlds.live.host.exit_codes import (
     EXIT_DISK_FAILED,
     EXIT_FAILED,
@@ -54,23 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
-    for add_verb in (
-        _add_lab,
-        _add_local,
-        _add_bookie,
-        _add_autorecovery,
-        _add_broker,
-        _add_shell,
-        _add_search,
-        _add_open,
-        _add_workshop,
-        _add_client,
-        _add_grade,
-        _add_handout,
-        _add_inventory,
-        _add_doctor,
-    ):
-        add_verb(verbs)
+    _add_verbs(verbs)
     parsed = parser.parse_args(arguments)
     run: Callable[[Arguments], int] = parsed.run
     try:
@@ -89,6 +73,213 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED if parsed.verb == "client" else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _add_verbs(verbs: Verbs) -> None:
+    _add(
+        verbs,
+        "lab",
+        _lab,
+        "open the course in JupyterLab",
+        "Open a notebook in JupyterLab. Without an argument, this copies the course's notebooks to"
+        f" ./{NOTEBOOKS}, unless they exist, and opens the tour.",
+        option("NOTEBOOK", f"notebook to open (default: {TOUR})", nargs="?"),
+        flag("--no-browser", "print the URL instead of opening a browser"),
+    )
+    _add(
+        verbs,
+        "local",
+        _local,
+        "run a cluster on this machine until Ctrl-C",
+        "Run ZooKeeper, bookies with autorecovery, and brokers until Ctrl-C.",
+        option("--bookies N", "number of bookies (default: 3)", type=int, default=3),
+        option("--brokers N", "number of brokers (default: 0)", type=int, default=0),
+        option(
+            "--data FOLDER",
+            "folder for the cluster's data (default: a temporary folder, deleted at the end)",
+            type=Path,
+        ),
+        option(
+            "--zookeeper ADDRESS",
+            f"use a running ZooKeeper instead of starting one: {ZOOKEEPER_ADDRESS}",
+            default="",
+        ),
+    )
+    trace_from_start = flag(
+        "--trace-from-start", "buffer the events from startup until a trace listener connects"
+    )
+    _add(
+        verbs,
+        "bookie",
+        _bookie,
+        "run a bookie until SIGTERM",
+        "Run a bookie until SIGTERM. Give --id, --data and --zookeeper, or a configuration file.",
+        option("--id ID", "bookie id, for example b0"),
+        option("--data FOLDER", "folder for the journal and the ledgers", type=Path),
+        option("--zookeeper ADDRESS", ZOOKEEPER_ADDRESS),
+        _conf("bk_server.conf of BookKeeper"),
+        option("--port PORT", "port for clients (default: any free one)", type=int),
+        option(
+            "--flush-interval-ms MS",
+            "maximum time between two checkpoints (default: 10000)",
+            type=int,
+        ),
+        option(
+            "--store MYBOOKIE.PY",
+            "file of the bookie that you build; its parts replace labkit's storage",
+            type=Path,
+        ),
+        trace_from_start,
+    )
+    _add(
+        verbs,
+        "autorecovery",
+        _autorecovery,
+        "run autorecovery until SIGTERM",
+        "Run an autorecovery process until SIGTERM: it takes part in the election of the auditor,"
+        " and re-replicates under-replicated ledgers.",
+        option("--id ID", "name in the auditor election (default: the host name)"),
+        option("--zookeeper ADDRESS", ZOOKEEPER_ADDRESS),
+        _conf("bk_server.conf of BookKeeper"),
+        trace_from_start,
+    )
+    _add(
+        verbs,
+        "broker",
+        _broker,
+        "run a Pulsar broker until SIGTERM",
+        "Run a broker that serves Pulsar clients until SIGTERM.",
+        option("--id ID", "name in traces, for example broker-1"),
+        option("--zookeeper ADDRESS", ZOOKEEPER_ADDRESS),
+        _conf("broker.conf of Pulsar"),
+        option("--port PORT", "port for Pulsar clients (default: any free one)", type=int),
+        option("--web-port PORT", "port for the HTTP admin API (default: any free one)", type=int),
+        trace_from_start,
+    )
+    shell = _add(
+        verbs,
+        "shell",
+        _shell,
+        "inspect a bookie's files, and query or repair a cluster",
+        "Inspect the files of a bookie that is not running (--data, or --journal and --ledgers), or"
+        " query and repair a cluster (--zookeeper). Names and options are those of BookKeeper's"
+        " `bin/bookkeeper shell`.",
+    )
+    shell.epilog = "`labkit shell VERB --help` describes a verb."
+    cast("IntermixedParser", shell).fill_when_used(_add_shell_arguments)
+    _add(
+        verbs,
+        "search",
+        _search,
+        "search simulated runs for broken promises",
+        "Simulate one random scenario per seed, check the promises of each run, and print the"
+        " smallest scenario that breaks one.",
+        option(
+            "--variant VARIANT",
+            "name of the bug to plant, such as 'ack after one bookie' (default: none)",
+            default="",
+        ),
+        option("--seeds N", "number of seeds (default: 1000)", type=int, default=1000),
+        option("--first SEED", "first seed (default: 0)", type=int, default=0),
+        option("--jobs N", "number of processes (default: one per processor)", type=int, default=0),
+        option(
+            "--spark FOLDER",
+            "search on Spark, and add a row for each seed to the Parquet table in this folder",
+            default="",
+        ),
+    )
+    _add(
+        verbs,
+        "open",
+        _open,
+        "open the link to a simulated run or to a crash map",
+        "Repeat the simulated run or the crash map that a link describes, write it to a page in"
+        " this folder, and open the page in a browser.",
+        option("LINK", "the link, or its part after the #"),
+        flag("--no-browser", "only write the page, without opening a browser"),
+    )
+    workshop = _add(
+        verbs,
+        "workshop",
+        _workshop,
+        "check the bookie or client that you build",
+        "Check the bookie or client that you build in lessons 02 to 08, 16 and 17.",
+        option("--file FILE", "your file (default: mybookie.py or myclient.py)", type=Path),
+    )
+    workshop.add_argument("track", choices=("bookie", "client"), help="what you are building")
+    option(
+        "STEP",
+        "number of the step to check (default: all steps, up to the first that fails)",
+        type=int,
+        nargs="?",
+    ).add_to(workshop)
+    client = _add(
+        verbs,
+        "client",
+        _client,
+        "run the client that you build against a cluster",
+        "Run the client that you build in lesson 17 against a running cluster.",
+        option(
+            "--file FILE",
+            "your file (default: myclient.py)",
+            type=Path,
+            default=Path("myclient.py"),
+        ),
+        option("--id ID", "name in traces (default: client)", default="client"),
+        option("--zookeeper ADDRESS", ZOOKEEPER_ADDRESS, required=True),
+        trace_from_start,
+    )
+    uses = client.add_subparsers(dest="use", required=True)
+    write = uses.add_parser(
+        "write", help="write each line of standard input as an entry of a new ledger"
+    )
+    for each in (
+        option(
+            "--sizes E,QW,QA",
+            "ensemble size, write quorum and ack quorum (default: 3,2,2)",
+            default="3,2,2",
+        ),
+        option(
+            "--window N",
+            "maximum number of unacknowledged entries (default: 100)",
+            type=int,
+            default=100,
+        ),
+    ):
+        each.add_to(write)
+    take = uses.add_parser("take", help="recover a ledger and print its entries")
+    option("LEDGER", "ledger id", type=int).add_to(take)
+    add_grade(verbs).set_defaults(run=_grade)
+    add_handout(verbs).set_defaults(run=_handout)
+    add_inventory(verbs).set_defaults(run=_inventory)
+    _add(
+        verbs,
+        "doctor",
+        _doctor,
+        "check whether this machine has everything that labkit needs",
+        "Check whether this machine has everything that labkit needs, and print how to fix what is"
+        " missing. The exit code is 1 if a required check fails.",
+    )
+
+
+def _add(
+    verbs: Verbs,
+    name: str,
+    run: Callable[[Arguments], int],
+    help_text: str,
+    description: str,
+    *options: Option,
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=help_text, description=description)
+    for each in options:
+        each.add_to(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _conf(file: str) -> Option:
+    help_text = f"configuration file, such as {file}; command line options override it"
+    return option("--conf FILE", help_text, type=Path)
 
 
 def _accept_any_text() -> None:
@@ -127,35 +318,20 @@ def _fail_on_output(reason: OSError) -> int:
     return _fail(f"cannot write the output: {reason}")
 
 
-def _add_lab(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "lab",
-        help="open the course in JupyterLab",
-        description="Open a notebook in JupyterLab. Without an argument, this copies the course's"
-        f" notebooks to ./{NOTEBOOKS}, unless they exist, and opens the tour.",
-    )
-    parser.add_argument(
-        "notebook", nargs="?", metavar="NOTEBOOK", help=f"notebook to open (default: {TOUR})"
-    )
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print the URL instead of opening a browser"
-    )
-    parser.set_defaults(run=_lab)
-
-
 def _lab(arguments: Arguments) -> int:
-    from labkit.cli.doctor import format_results, java, notebook_part, python, require, system
-    from labkit.cli.doctor import zookeeper as zookeeper_part
+    from labkit.cli import doctor
     from labkit.cli.lab import open_lab
     from labkit.shipped_files import copy_notebooks
 
-    require(python, lambda: notebook_part("jupyterlab"))
+    doctor.python()
+    doctor.notebook_part("jupyterlab")
     notebook = arguments.notebook or TOUR
     if sys.platform == "win32":
-        _print(format_results([system()]))
+        _print(doctor.format_results([doctor.result_of("System", doctor.system)]))
         notebook = arguments.notebook or FIRST_LESSON
     else:
-        require(java, zookeeper_part)
+        doctor.java()
+        doctor.zookeeper()
     if not arguments.notebook:
         try:
             if count := copy_notebooks(Path(NOTEBOOKS)):
@@ -167,33 +343,6 @@ def _lab(arguments: Arguments) -> int:
             f"notebook {notebook} does not exist; `labkit lab` without a name opens the tour"
         )
     return open_lab(notebook, arguments.no_browser)
-
-
-def _add_local(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "local",
-        help="run a cluster on this machine until Ctrl-C",
-        description="Run ZooKeeper, bookies with autorecovery, and brokers until Ctrl-C.",
-    )
-    parser.add_argument(
-        "--bookies", type=int, default=3, metavar="N", help="number of bookies (default: 3)"
-    )
-    parser.add_argument(
-        "--brokers", type=int, default=0, metavar="N", help="number of brokers (default: 0)"
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="FOLDER",
-        help="folder for the cluster's data (default: a temporary folder, deleted at the end)",
-    )
-    parser.add_argument(
-        "--zookeeper",
-        default="",
-        metavar="ADDRESS",
-        help=f"use a running ZooKeeper instead of starting one: {ZOOKEEPER_ADDRESS}",
-    )
-    parser.set_defaults(run=_local)
 
 
 def _local(arguments: Arguments) -> int:
@@ -210,57 +359,6 @@ def _local(arguments: Arguments) -> int:
     )
     asyncio.run(run_local(cluster, print_line, _warn))
     return EXIT_OK
-
-
-def _add_bookie(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "bookie",
-        help="run a bookie until SIGTERM",
-        description="Run a bookie until SIGTERM. Give --id, --data and --zookeeper, or a"
-        " configuration file.",
-    )
-    parser.add_argument("--id", help="bookie id, for example b0")
-    parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="folder for the journal and the ledgers"
-    )
-    parser.add_argument("--zookeeper", metavar="ADDRESS", help=ZOOKEEPER_ADDRESS)
-    _add_conf(parser, "bk_server.conf of BookKeeper")
-    _add_port(parser, "--port", "port for clients")
-    parser.add_argument(
-        "--flush-interval-ms",
-        type=int,
-        metavar="MS",
-        help="maximum time between two checkpoints (default: 10000)",
-    )
-    parser.add_argument(
-        "--store",
-        type=Path,
-        metavar="MYBOOKIE.PY",
-        help="file of the bookie that you build; its parts replace labkit's storage",
-    )
-    _add_trace_from_start(parser)
-    parser.set_defaults(run=_bookie)
-
-
-def _add_trace_from_start(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--trace-from-start",
-        action="store_true",
-        help="buffer the events from startup until a trace listener connects",
-    )
-
-
-def _add_conf(parser: argparse.ArgumentParser, file: str) -> None:
-    parser.add_argument(
-        "--conf",
-        type=Path,
-        metavar="FILE",
-        help=f"configuration file, such as {file}; command line options override it",
-    )
-
-
-def _add_port(parser: argparse.ArgumentParser, option: str, purpose: str) -> None:
-    parser.add_argument(option, type=int, metavar="PORT", help=f"{purpose} (default: any free one)")
 
 
 def _bookie(arguments: Arguments) -> int:
@@ -287,20 +385,6 @@ def _bookie(arguments: Arguments) -> int:
     return EXIT_OK
 
 
-def _add_autorecovery(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "autorecovery",
-        help="run autorecovery until SIGTERM",
-        description="Run an autorecovery process until SIGTERM: it takes part in the election of"
-        " the auditor, and re-replicates under-replicated ledgers.",
-    )
-    parser.add_argument("--id", help="name in the auditor election (default: the host name)")
-    parser.add_argument("--zookeeper", metavar="ADDRESS", help=ZOOKEEPER_ADDRESS)
-    _add_conf(parser, "bk_server.conf of BookKeeper")
-    _add_trace_from_start(parser)
-    parser.set_defaults(run=_autorecovery)
-
-
 def _autorecovery(arguments: Arguments) -> int:
     from labkit.worlds.live.processes.autorecovery_process import run_autorecovery
     from labkit.worlds.live.processes.server_config import autorecovery_settings, read_server_config
@@ -311,21 +395,6 @@ def _autorecovery(arguments: Arguments) -> int:
     return EXIT_OK
 
 
-def _add_broker(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "broker",
-        help="run a Pulsar broker until SIGTERM",
-        description="Run a broker that serves Pulsar clients until SIGTERM.",
-    )
-    parser.add_argument("--id", help="name in traces, for example broker-1")
-    parser.add_argument("--zookeeper", metavar="ADDRESS", help=ZOOKEEPER_ADDRESS)
-    _add_conf(parser, "broker.conf of Pulsar")
-    _add_port(parser, "--port", "port for Pulsar clients")
-    _add_port(parser, "--web-port", "port for the HTTP admin API")
-    _add_trace_from_start(parser)
-    parser.set_defaults(run=_broker)
-
-
 def _broker(arguments: Arguments) -> int:
     from labkit.worlds.live.processes.broker_config import broker_settings
     from labkit.worlds.live.processes.broker_process import run_broker
@@ -334,19 +403,6 @@ def _broker(arguments: Arguments) -> int:
     _warn_of_unused(arguments.conf, unused)
     asyncio.run(run_broker(settings, print_line))
     return EXIT_OK
-
-
-def _add_shell(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "shell",
-        help="inspect a bookie's files, and query or repair a cluster",
-        description="Inspect the files of a bookie that is not running (--data, or --journal and"
-        " --ledgers), or query and repair a cluster (--zookeeper). Names and options are those of"
-        " BookKeeper's `bin/bookkeeper shell`.",
-        epilog="`labkit shell VERB --help` describes a verb.",
-    )
-    parser.set_defaults(run=_shell)
-    cast("IntermixedParser", parser).fill_when_used(_add_shell_arguments)
 
 
 def _add_shell_arguments(parser: argparse.ArgumentParser) -> None:
@@ -361,58 +417,10 @@ def _shell(arguments: Arguments) -> int:
     return run_shell(arguments, _print)
 
 
-def _add_search(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "search",
-        help="search simulated runs for broken promises",
-        description="Simulate one random scenario per seed, check the promises of each run, and"
-        " print the smallest scenario that breaks one.",
-    )
-    parser.add_argument(
-        "--variant",
-        default="",
-        help="name of the bug to plant, such as 'ack after one bookie' (default: none)",
-    )
-    parser.add_argument(
-        "--seeds", type=int, default=1000, metavar="N", help="number of seeds (default: 1000)"
-    )
-    parser.add_argument(
-        "--first", type=int, default=0, metavar="SEED", help="first seed (default: 0)"
-    )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=0,
-        metavar="N",
-        help="number of processes (default: one per processor)",
-    )
-    parser.add_argument(
-        "--spark",
-        default="",
-        metavar="FOLDER",
-        help="search on Spark, and add a row for each seed to the Parquet table in this folder",
-    )
-    parser.set_defaults(run=_search)
-
-
 def _search(arguments: Arguments) -> int:
     from labkit.cli.search import run_search
 
     return EXIT_OK if run_search(arguments, _print) else EXIT_FAILED
-
-
-def _add_open(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "open",
-        help="open the link to a simulated run or to a crash map",
-        description="Repeat the simulated run or the crash map that a link describes, write it to a"
-        " page in this folder, and open the page in a browser.",
-    )
-    parser.add_argument("link", metavar="LINK", help="the link, or its part after the #")
-    parser.add_argument(
-        "--no-browser", action="store_true", help="only write the page, without opening a browser"
-    )
-    parser.set_defaults(run=_open)
 
 
 def _open(arguments: Arguments) -> int:
@@ -430,115 +438,34 @@ def _open(arguments: Arguments) -> int:
     return EXIT_OK
 
 
-def _add_workshop(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "workshop",
-        help="check the bookie or client that you build",
-        description="Check the bookie or client that you build in lessons 02 to 08, 16 and 17.",
-    )
-    parser.add_argument("track", choices=("bookie", "client"), help="what you are building")
-    parser.add_argument(
-        "step",
-        type=int,
-        nargs="?",
-        metavar="STEP",
-        help="number of the step to check (default: all steps, up to the first that fails)",
-    )
-    parser.add_argument("--file", type=Path, help="your file (default: mybookie.py or myclient.py)")
-    parser.set_defaults(run=_workshop)
-
-
 def _workshop(arguments: Arguments) -> int:
     from labkit.course.workshop.command import run_workshop
-    from labkit.course.workshop.tracks import NoSuchStepError
 
-    try:
-        return EXIT_OK if run_workshop(arguments, _print) else EXIT_FAILED
-    except NoSuchStepError as error:
-        return _fail(str(error))
-
-
-def _add_client(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "client",
-        help="run the client that you build against a cluster",
-        description="Run the client that you build in lesson 17 against a running cluster.",
-    )
-    parser.add_argument(
-        "--file", type=Path, default=Path("myclient.py"), help="your file (default: myclient.py)"
-    )
-    parser.add_argument("--id", default="client", help="name in traces (default: client)")
-    parser.add_argument("--zookeeper", required=True, metavar="ADDRESS", help=ZOOKEEPER_ADDRESS)
-    uses = parser.add_subparsers(dest="use", required=True)
-    write = uses.add_parser(
-        "write", help="write each line of standard input as an entry of a new ledger"
-    )
-    write.add_argument(
-        "--sizes",
-        default="3,2,2",
-        metavar="E,QW,QA",
-        help="ensemble size, write quorum and ack quorum (default: 3,2,2)",
-    )
-    write.add_argument(
-        "--window",
-        type=int,
-        default=100,
-        metavar="N",
-        help="maximum number of unacknowledged entries (default: 100)",
-    )
-    take = uses.add_parser("take", help="recover a ledger and print its entries")
-    take.add_argument("ledger", type=int, metavar="LEDGER", help="ledger id")
-    _add_trace_from_start(parser)
-    parser.set_defaults(run=_client)
+    return EXIT_OK if run_workshop(arguments, _print) else EXIT_FAILED
 
 
 def _client(arguments: Arguments) -> int:
-    from labkit.course.workshop.client.process import ProgramError, run_command
+    from labkit.course.workshop.client.process import run_command
 
     try:
         asyncio.run(run_command(arguments, _print))
-    except ProgramError as error:
-        return _fail(f"{arguments.id}: {error}")
     except SystemExit:  # asyncio lets this exception propagate.
         return _fail(f"{arguments.id}: a task in {arguments.file} called `sys.exit`")
     return EXIT_OK
 
 
-def _add_grade(verbs: Verbs) -> None:
-    add_grade(verbs).set_defaults(run=_grade)
-
-
 def _grade(arguments: Arguments) -> int:
-    from labkit.course.grading.class_list import ClassListError
     from labkit.course.grading.command import run_grade
-    from labkit.course.grading.gradebook import PointsError
-    from labkit.course.grading.submissions import SubmissionsError
 
-    try:
-        run_grade(arguments, _print)
-    except (SubmissionsError, PointsError, ClassListError) as error:
-        return _fail(str(error))
+    run_grade(arguments, _print)
     return EXIT_OK
-
-
-def _add_handout(verbs: Verbs) -> None:
-    add_handout(verbs).set_defaults(run=_handout)
 
 
 def _handout(arguments: Arguments) -> int:
-    from labkit.course.grading.class_list import ClassListError
     from labkit.course.grading.command import run_handout
-    from labkit.course.grading.handout import HandoutError
 
-    try:
-        run_handout(arguments, _print)
-    except (HandoutError, ClassListError) as error:
-        return _fail(str(error))
+    run_handout(arguments, _print)
     return EXIT_OK
-
-
-def _add_inventory(verbs: Verbs) -> None:
-    add_inventory(verbs).set_defaults(run=_inventory)
 
 
 def _inventory(arguments: Arguments) -> int:
@@ -549,16 +476,6 @@ def _inventory(arguments: Arguments) -> int:
     except EOFError:
         return _fail("the input ended before the last question; nothing was saved")
     return EXIT_OK
-
-
-def _add_doctor(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "doctor",
-        help="check whether this machine has everything that labkit needs",
-        description="Check whether this machine has everything that labkit needs, and print how to"
-        " fix what is missing. The exit code is 1 if a required check fails.",
-    )
-    parser.set_defaults(run=_doctor)
 
 
 def _doctor(_: Arguments) -> int:

@@ -20,12 +20,13 @@ import asyncio
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labkit.system.trace.parquet import write_parquet
 from tests.chaos import network
-from tests.chaos.costs import measure, write_table
+from tests.chaos.costs import HEAD, measure, write_table
 from tests.chaos.run import Outcome, run_chaos
 from tests.chaos.schedule import CUT, KILL, PAUSE, make_schedule
 
@@ -72,7 +73,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 def _be_hostile(names: Sequence[str]) -> int:
     costs = asyncio.run(measure(lambda cost: print(cost.row(), flush=True), names))
     if not names:
-        write_table(costs)
+        write_table("bookie", *HEAD, *(cost.row() for cost in costs))
     return 0
 
 
@@ -90,8 +91,8 @@ class _Bar:
         counts = outcome.book.counts
         line = (
             f"[{bar}] {passed:5.0f} s  {phase}: {len(outcome.faults)} faults,"
-            f" {counts.get('entries confirmed', 0):,} entries confirmed,"
-            f" {counts.get('entries read', 0):,} read, {len(outcome.wrong)} wrong"
+            f" {counts['entries confirmed']:,} entries confirmed,"
+            f" {counts['entries read']:,} read, {len(outcome.wrong)} wrong"
         )
         print(f"\r{line:<110}", end="", file=sys.stderr, flush=True)
 
@@ -101,12 +102,8 @@ class _Bar:
 
 def _report(seed: int, outcome: Outcome) -> int:
     """Print and save the summary. If something went wrong, also save the trace."""
-    kinds: dict[str, int] = {}
-    for fault in outcome.faults:
-        kinds[fault.kind] = kinds.get(fault.kind, 0) + 1
-    verdicts: dict[str, int] = {}
-    for verdict in outcome.verdicts:
-        verdicts[verdict.outcome] = verdicts.get(verdict.outcome, 0) + 1
+    kinds = Counter(fault.kind for fault in outcome.faults)
+    verdicts: Counter[str] = Counter(verdict.outcome for verdict in outcome.verdicts)
     lines = [
         f"seed {seed}",
         f"faults: {_words(kinds)}",
@@ -127,7 +124,7 @@ def _report(seed: int, outcome: Outcome) -> int:
     return int(bool(outcome.wrong))
 
 
-def _words(counts: dict[str, int]) -> str:
+def _words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 

@@ -1,5 +1,6 @@
 """A record of the promises made to the clients and of what the clients observed."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from labkit.system.model.entry import Entry
@@ -33,7 +34,7 @@ class Book:
     """The records of all ledgers, operation counts, and descriptions of broken promises."""
 
     pages: dict[int, Page] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
 
     @property
@@ -46,8 +47,8 @@ class Book:
         if what not in self.broken:
             self.broken.append(what)
 
-    def count(self, what: str, times: int = 1) -> None:
-        self.counts[what] = self.counts.get(what, 0) + times
+    def count(self, what: str) -> None:
+        self.counts[what] += 1
 
     def confirmed(self, ledger_id: int, entry_id: int) -> None:
         """Record that the writer received a confirmation of the entry."""

@@ -40,8 +40,8 @@ KEYS: dict[str, object] = {
 class ChaosCluster(LocalCluster):
     """Five bookies with autorecovery. With `networks`, each bookie has a network of its own."""
 
-    def __init__(self, zookeeper: str, *, networks: bool) -> None:
-        super().__init__(5, zookeeper=zookeeper, autorecovery=KEYS)
+    def __init__(self, *, networks: bool) -> None:
+        super().__init__(5, autorecovery=KEYS)
         names = self.bookie_names if networks else []
         self._cables = {name: Cable(number) for number, name in enumerate(names, 1)}
         self._turns = {name: asyncio.Lock() for name in self.bookie_names}
@@ -52,7 +52,7 @@ class ChaosCluster(LocalCluster):
         if self._cables:
             for cable in self._cables.values():
                 await cable.plug_in()
-            self._forwarder = await network.forward(self.zookeeper)
+            self._forwarder = await network.forward(lambda: self.zookeeper)
         return await super().start()
 
     async def stop(self) -> None:

@@ -19,7 +19,10 @@ from tests.until import until
 from tests.worlds.live.real_bookie import RealBookie
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
-BEGIN, END = "<!-- bookie: begin -->", "<!-- bookie: end -->"
+HEAD = (
+    "| a peer that sends | MiB at rest | at its worst | 5 s after | median add, ms | slowest |",
+    "|---|---:|---:|---:|---:|---:|",
+)
 ATTACK_S = 8.0
 RECOVERY_S = 5.0
 MOST_MEMORY = 4 * 1024**3
@@ -60,7 +63,7 @@ async def measure(
     attacks = [attack for attack in PEERS if not names or attack.__name__ in names]
     costs = []
     with tempfile.TemporaryDirectory() as folder:
-        async with EmbeddedZooKeeper() as zookeeper:
+        async with EmbeddedZooKeeper(Path(folder) / "zookeeper") as zookeeper:
             for attack in attacks:
                 place = Path(folder) / attack.__name__.replace("_", "-")
                 costs.append(await _suffer(place, zookeeper.address, attack, attack_s))
@@ -73,7 +76,7 @@ async def _suffer(folder: Path, zookeeper: str, attack: Attack, attack_s: float)
     keys: dict[str, object] = {"autoRecoveryDaemonEnabled": "false"}
     async with RealBookie(folder, zookeeper, keys, limits) as bookie:
         await _fill(bookie.port)
-        cost = Cost(attack, rest=_memory_mib(bookie.pid, "VmRSS"))
+        cost = Cost(attack, rest=memory_mib(bookie.pid, "VmRSS"))
         peer, stop = Peer(bookie.port, bookie.trace_port), asyncio.Event()
         polite = asyncio.create_task(_add_politely(bookie.port, cost, stop))
         try:
@@ -84,8 +87,8 @@ async def _suffer(folder: Path, zookeeper: str, attack: Attack, attack_s: float)
                     await asyncio.Event().wait()
             peer.leave()
             await asyncio.sleep(RECOVERY_S)
-            cost.worst = _memory_mib(bookie.pid, "VmHWM")
-            cost.after = _memory_mib(bookie.pid, "VmRSS")
+            cost.worst = memory_mib(bookie.pid, "VmHWM")
+            cost.after = memory_mib(bookie.pid, "VmRSS")
         finally:
             peer.leave()
             stop.set()
@@ -114,21 +117,15 @@ async def _add_politely(port: int, cost: Cost, stop: asyncio.Event) -> None:
     cost.slowest_ms, cost.median_ms = max(times_ms), sorted(times_ms)[len(times_ms) // 2]
 
 
-def _memory_mib(pid: int, field: str) -> float:
+def memory_mib(pid: int, field: str) -> float:
+    """Return the value of `VmRSS` or `VmHWM` in MiB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-def write_table(costs: Sequence[Cost]) -> None:
-    """Replace the table in the document."""
+def write_table(server: str, *lines: str) -> None:
+    """Replace the table about this kind of server in the document."""
     text = DOCUMENT.read_text()
-    before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
-    DOCUMENT.write_text(f"{text[:before]}\n{table(costs)}{text[after:]}")
-
-
-def table(costs: Sequence[Cost]) -> str:
-    """Return a Markdown table of all costs."""
-    head = (
-        "| a peer that sends | MiB at rest | at its worst | 5 s after | median add, ms | slowest |"
-    )
-    return "\n".join([head, "|---|---:|---:|---:|---:|---:|", *(cost.row() for cost in costs), ""])
+    before, begin, rest = text.partition(f"<!-- {server}: begin -->")
+    _, end, after = rest.partition(f"<!-- {server}: end -->")
+    DOCUMENT.write_text("\n".join((before + begin, *lines, end + after)))

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -25,12 +24,9 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
 from labkit.system.topic.messages import OutgoingMessage, encode_message
 from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.chaos.costs import ATTACK_S, RECOVERY_S, memory_mib, write_table
 from tests.system.broker.client import connect
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
-BEGIN, END = "<!-- broker: begin -->", "<!-- broker: end -->"
-ATTACK_S = 8.0
-RECOVERY_S = 5.0
 BROKER = "broker-1"
 MIB = 1024 * 1024
 TOPIC = "persistent://public/default/hostile"
@@ -267,13 +263,6 @@ class Polite(threading.Thread):
         self._client.close()
 
 
-def memory_mib(pid: int, what: str) -> float:
-    """Return the value of `VmRSS` or `VmHWM` in MiB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith(what))
-    return int(line.split()[1]) / 1024
-
-
 async def measure(cluster: LocalCluster, peer: Callable[[Host], Awaitable[None]]) -> str:
     """Return the table row for a peer. Raises `AssertionError` if the well-behaved client fails."""
     await cluster.restart(BROKER)
@@ -319,9 +308,7 @@ def main() -> None:
             "| peer | MiB at rest | at worst | afterwards | median ms | slowest ms |",
             "| --- | ---: | ---: | ---: | ---: | ---: |",
         )
-        text = DOCUMENT.read_text()
-        before, after = text.split(BEGIN)[0], text.split(END)[1]
-        DOCUMENT.write_text("\n".join((before + BEGIN, *head, *rows, END)) + after)
+        write_table("broker", *head, *rows)
 
 
 if __name__ == "__main__":

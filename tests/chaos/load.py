@@ -7,6 +7,8 @@ entry is a broken promise unless the ledger has been deleted.
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -57,17 +59,12 @@ class Load:
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             page: Page | None = None
-            try:
-                async with asyncio.timeout(STUCK_S):
-                    writer = await client.create_ledger(*lots.choice(SHAPES))
-                    page = self._book.pages[writer.ledger_id] = Page()
-                    self._book.count("ledgers written")
-                    await self._fill(writer, lots)
-                    await self._finish(writer, page, lots)
-            except LabkitError as error:
-                await self._note("writers ended", error)
-            except TimeoutError:
-                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
+            async with self._attempt(name, "writers ended"):
+                writer = await client.create_ledger(*lots.choice(SHAPES))
+                page = self._book.pages[writer.ledger_id] = Page()
+                self._book.count("ledgers written")
+                await self._fill(writer, lots)
+                await self._finish(writer, page, lots)
             if page is not None and page.end is None:
                 page.is_left = True
 
@@ -100,13 +97,8 @@ class Load:
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             ledger_id = self._recent(lots)
-            try:
-                async with asyncio.timeout(STUCK_S):
-                    await self._follow(client, ledger_id, lots)
-            except LabkitError as error:
-                await self._look_at(name, "reads failed", ledger_id, error)
-            except TimeoutError:
-                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
+            async with self._attempt(name, "reads failed", ledger_id):
+                await self._follow(client, ledger_id, lots)
             await asyncio.sleep(lots.uniform(0, BETWEEN_BURSTS_S))
 
     async def _follow(self, client: BookKeeper, ledger_id: int, lots: random.Random) -> None:
@@ -132,29 +124,19 @@ class Load:
         while not self._is_over:
             await asyncio.sleep(lots.uniform(0.2, 3.0))
             ledger_id = self._to_recover(lots)
-            try:
-                async with asyncio.timeout(STUCK_S):
-                    await self.open_and_read(client, ledger_id)
-            except LabkitError as error:
-                await self._look_at(name, "recoveries failed", ledger_id, error)
-            except TimeoutError:
-                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
+            async with self._attempt(name, "recoveries failed", ledger_id):
+                await self.open_and_read(client, ledger_id)
 
     async def delete(self, client: BookKeeper, name: str) -> None:
         """Read old ledgers one last time and delete them."""
         while not self._is_over:
             await asyncio.sleep(AFTER_AN_ERROR_S)
             for ledger_id in self._book.kept[:-KEPT_LEDGERS]:
-                try:
-                    async with asyncio.timeout(STUCK_S):
-                        await self.open_and_read(client, ledger_id)
-                        self._book.pages[ledger_id].is_deleted = True
-                        await client.delete_ledger(ledger_id)
+                async with self._attempt(name, "deletions failed", ledger_id):
+                    await self.open_and_read(client, ledger_id)
+                    self._book.pages[ledger_id].is_deleted = True
+                    await client.delete_ledger(ledger_id)
                     self._book.count("ledgers deleted")
-                except LabkitError as error:
-                    await self._look_at(name, "deletions failed", ledger_id, error)
-                except TimeoutError:
-                    self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def come_back(self, client: BookKeeper, name: str) -> None:
         """Write to a ledger, delete it, pause, and write to it again.
@@ -163,20 +145,15 @@ class Load:
         """
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
-            try:
-                async with asyncio.timeout(STUCK_S):
-                    writer = await client.create_ledger(*lots.choice(SHAPES))
-                    self._book.pages[writer.ledger_id] = Page(is_deleted=True)
-                    await writer.add(payload(writer.ledger_id, 0))
-                    await client.delete_ledger(writer.ledger_id)
-                    await asyncio.sleep(lots.uniform(0, AWAY_S))
-                    self._book.count("ledgers written to after their deletion")
-                    for entry_id in range(1, lots.randrange(2, LONGEST_BURST)):
-                        await writer.add(payload(writer.ledger_id, entry_id))
-            except LabkitError as error:
-                await self._note("late writers ended", error)
-            except TimeoutError:
-                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
+            async with self._attempt(name, "late writers ended"):
+                writer = await client.create_ledger(*lots.choice(SHAPES))
+                self._book.pages[writer.ledger_id] = Page(is_deleted=True)
+                await writer.add(payload(writer.ledger_id, 0))
+                await client.delete_ledger(writer.ledger_id)
+                await asyncio.sleep(lots.uniform(0, AWAY_S))
+                self._book.count("ledgers written to after their deletion")
+                for entry_id in range(1, lots.randrange(2, LONGEST_BURST)):
+                    await writer.add(payload(writer.ledger_id, entry_id))
 
     async def open_and_read(self, client: BookKeeper, ledger_id: int) -> None:
         """Open the ledger with recovery and read all of its entries."""
@@ -197,11 +174,21 @@ class Load:
         left = [n for n in self._book.kept if pages[n].is_left and pages[n].end is None]
         return lots.choice(left) if left and lots.random() < 0.5 else self._recent(lots)
 
-    async def _look_at(self, name: str, what: str, ledger_id: int, error: LabkitError) -> None:
-        if isinstance(error, DENIES) and not self._book.pages[ledger_id].is_deleted:
-            self._book.wrong(f"{name} learned of a confirmed entry: {error}")
-        await self._note(what, error)
-
-    async def _note(self, what: str, error: LabkitError) -> None:
-        self._book.count(f"{what} ({type(error).__name__})")
-        await asyncio.sleep(AFTER_AN_ERROR_S)
+    @asynccontextmanager
+    async def _attempt(
+        self, name: str, failed: str, ledger_id: int | None = None
+    ) -> AsyncIterator[None]:
+        """Count an error of the block as `failed`. The block must end in time, and must not deny
+        the existence of an entry of the ledger, if one is given.
+        """
+        try:
+            async with asyncio.timeout(STUCK_S):
+                yield
+        except LabkitError as error:
+            kept = ledger_id is not None and not self._book.pages[ledger_id].is_deleted
+            if kept and isinstance(error, DENIES):
+                self._book.wrong(f"{name} learned of a confirmed entry: {error}")
+            self._book.count(f"{failed} ({type(error).__name__})")
+            await asyncio.sleep(AFTER_AN_ERROR_S)
+        except TimeoutError:
+            self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")

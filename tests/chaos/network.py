@@ -16,6 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
@@ -150,14 +151,14 @@ def open_up() -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
-async def forward(address: str) -> asyncio.Server:
+async def forward(address: Callable[[], str]) -> asyncio.Server:
     """Forward connections from every cable to an address on our loopback interface.
 
     Bookies connect to `gateway` on the port of the returned server.
     """
-    host, _, port = address.rpartition(":")
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, _, port = address().rpartition(":")
         try:
             there, back = await asyncio.open_connection(host, int(port))
         except OSError:

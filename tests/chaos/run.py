@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from labkit.system.check import EPILOGUE, Verdict, broken, check_all
 from labkit.system.trace.events import Event
-from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.chaos import network
 from tests.chaos.book import Book
 from tests.chaos.cluster import ChaosCluster
@@ -48,18 +47,17 @@ async def run_chaos(
     outcome = Outcome(Book())
     if networks:
         network.open_up()
-    async with EmbeddedZooKeeper() as zookeeper:
-        cluster = ChaosCluster(zookeeper.address, networks=networks)
-        async with cluster:
-            await _work(cluster, seed, schedule, outcome, tell)
-            tell("reading every copy", outcome)
-            await _look_everything_up(cluster, seed, outcome, tell)
-        outcome.events = cluster.trace.events
-        deaths = sum(event.kind == "node.killed" for event in outcome.events)
-        if deaths != cluster.kill_count:
-            outcome.book.wrong(
-                f"bookies ended {deaths} times, and {cluster.kill_count} times they were killed"
-            )
+    cluster = ChaosCluster(networks=networks)
+    async with cluster:
+        await _work(cluster, seed, schedule, outcome, tell)
+        tell("reading every copy", outcome)
+        await _look_everything_up(cluster, seed, outcome, tell)
+    outcome.events = cluster.trace.events
+    deaths = sum(event.kind == "node.killed" for event in outcome.events)
+    if deaths != cluster.kill_count:
+        outcome.book.wrong(
+            f"bookies ended {deaths} times, and {cluster.kill_count} times they were killed"
+        )
     tell("judging the trace", outcome)
     outcome.verdicts = await asyncio.to_thread(check_all, outcome.events)
     return outcome

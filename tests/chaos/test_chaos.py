@@ -74,53 +74,35 @@ def test_a_bookie_suffers_one_fault_at_a_time_and_few_suffer_at_once() -> None:
             assert len(names) <= max(MOST_AT_ONCE, len(fault.bookies))
 
 
-def written(confirmed: int) -> Book:
-    book = Book({LEDGER: Page()})
-    for entry_id in range(confirmed + 1):
-        book.confirmed(LEDGER, entry_id)
-    return book
-
-
 def entry(entry_id: int, content: bytes) -> Entry:
     return Entry(LEDGER, entry_id, entry_id - 1, 0, content)
 
 
-def test_the_book_finds_nothing_wrong_with_a_ledger_that_kept_everything() -> None:
-    book = written(4)
-    book.read(entry(4, payload(LEDGER, 4)))
-    book.ends(LEDGER, 4)
-    book.ends(LEDGER, 4)
-    assert book.broken == []
+def whole(entry_id: int) -> Entry:
+    return entry(entry_id, payload(LEDGER, entry_id))
 
 
-def test_the_book_finds_a_confirmed_entry_behind_the_end() -> None:
-    book = written(4)
-    book.ends(LEDGER, 3)
-    assert book.broken == ["ledger 7 ends at 3, and 4 was confirmed"]
-
-
-def test_the_book_finds_an_entry_confirmed_after_the_end_was_fixed() -> None:
-    book = written(3)
-    book.ends(LEDGER, 3)
-    book.confirmed(LEDGER, 4)
-    assert book.broken == ["ledger 7 ends at 3, and 4 was confirmed"]
-
-
-def test_the_book_finds_an_entry_that_was_read_and_is_gone() -> None:
-    book = written(2)
-    book.read(entry(3, payload(LEDGER, 3)))
-    book.ends(LEDGER, 2)
-    assert book.broken == ["ledger 7 ends at 2, and 3 was read"]
-
-
-def test_the_book_finds_wrong_bytes() -> None:
-    book = written(2)
-    book.read(entry(2, payload(LEDGER, 1)))
-    assert book.broken == ["wrong bytes in entry 2 of ledger 7"]
-
-
-def test_the_book_finds_an_end_that_moves() -> None:
-    book = written(2)
-    book.ends(LEDGER, 2)
-    book.ends(LEDGER, 3)
-    assert book.broken == ["ledger 7 ended at 2, then at 3"]
+@pytest.mark.parametrize(
+    ("events", "broken"),
+    [
+        ([4, whole(4), "ends at 4", "ends at 4"], []),
+        ([4, "ends at 3"], ["ledger 7 ends at 3, and 4 was confirmed"]),
+        ([3, "ends at 3", 4], ["ledger 7 ends at 3, and 4 was confirmed"]),
+        ([2, whole(3), "ends at 2"], ["ledger 7 ends at 2, and 3 was read"]),
+        ([2, entry(2, payload(LEDGER, 1))], ["wrong bytes in entry 2 of ledger 7"]),
+        ([2, "ends at 2", "ends at 3"], ["ledger 7 ended at 2, then at 3"]),
+    ],
+)
+def test_the_book_finds_every_broken_promise(
+    events: Sequence[int | Entry | str], broken: list[str]
+) -> None:
+    """A number is an entry that is confirmed to its writer, and an `Entry` is one that is read."""
+    book = Book({LEDGER: Page()})
+    for event in events:
+        if isinstance(event, int):
+            book.confirmed(LEDGER, event)
+        elif isinstance(event, Entry):
+            book.read(event)
+        else:
+            book.ends(LEDGER, int(event.removeprefix("ends at ")))
+    assert book.broken == broken

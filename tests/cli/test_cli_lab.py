@@ -8,66 +8,57 @@ from pathlib import Path
 
 import pytest
 
-from labkit.worlds.live.host.exit_codes import EXIT_FAILED, EXIT_OK
-from tests.cli.test_cli import DEADLINE_S, one_line
+from tests.cli.test_cli import DEADLINE_S, refusal
+
+ROOT = Path(__file__).parents[2]
+PRINTS_ITS_ARGUMENTS = "import os, sys; print(os.getpid(), *sys.argv[1:], flush=True)"
 
 
-def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "labkit", "lab", "nowhere.ipynb"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    assert done.returncode == EXIT_FAILED
-    assert one_line(done) == (
-        "labkit: notebook nowhere.ipynb does not exist; `labkit lab` without a name opens the tour"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-def with_path_to(folder: Path) -> dict[str, str]:
-    """Return an environment in which Python can import the modules in the folder."""
-    return {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{folder}"}
-
-
-def lab_in(folder: Path, *arguments: str) -> list[str]:
-    """Return the output of `labkit lab` in that folder.
-
-    A fake JupyterLab in the folder prints its arguments and exits.
+def run_lab(
+    folder: Path, *arguments: str, jupyter: str = PRINTS_ITS_ARGUMENTS, **environment: str
+) -> tuple[int, "subprocess.CompletedProcess[str]"]:
+    """Run `labkit lab` in the folder, in which JupyterLab is this program. Return the process id of
+    the command, and what it printed.
     """
-    (folder / "jupyterlab.py").write_text("import sys; print(*sys.argv[1:], flush=True)")
-    done = subprocess.run(
-        [sys.executable, "-m", "labkit", "lab", *arguments],
+    (folder / "jupyterlab.py").write_text(jupyter)
+    command = [sys.executable, "-m", "labkit", "lab", *arguments]
+    path = {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
+    with subprocess.Popen(
+        command,
         cwd=folder,
-        env=with_path_to(folder),
+        env={**os.environ, **path, **environment},
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=DEADLINE_S,
-        check=True,
-    )
+    ) as process:
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    done = subprocess.CompletedProcess(command, process.returncode, said, complained)
+    return process.pid, done
+
+
+def lines_of_lab(folder: Path, *arguments: str, **environment: str) -> list[str]:
+    _, done = run_lab(folder, *arguments, **environment)
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_lab_runs_no_jupyter_of_the_working_folder(tmp_path: Path) -> None:
-    installed, trap = tmp_path / "installed", tmp_path / "trap"
-    for folder in (installed, trap):
-        folder.mkdir()
-        (folder / "jupyterlab.py").write_text(f"print({folder.name!r}, flush=True)")
-    (trap / "lesson.ipynb").touch()
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "labkit", "lab", "lesson.ipynb"],
-        cwd=trap,
-        env=with_path_to(installed),
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=DEADLINE_S,
-        check=True,
+def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
+    _, done = run_lab(tmp_path, "nowhere.ipynb")
+    assert refusal(done) == (
+        "labkit: notebook nowhere.ipynb does not exist; `labkit lab` without a name opens the tour"
     )
-    assert done.stdout == "installed\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["jupyterlab.py"]
+
+
+def test_lab_runs_no_jupyter_of_the_working_folder(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    (tmp_path / "jupyterlab.py").write_text("print('installed', flush=True)")
+    (trap / "lesson.ipynb").touch()
+    path = f"{ROOT}{os.pathsep}{tmp_path}"
+    assert lines_of_lab(trap, "lesson.ipynb", jupyter="print('trap')", PYTHONPATH=path) == [
+        "installed"
+    ]
 
 
 @pytest.mark.java
@@ -77,7 +68,7 @@ def test_lab_opens_a_notebook_of_another_folder_in_its_folder(tmp_path: Path) ->
         folder.mkdir()
     (other / "a lesson.ipynb").touch()
     for name in ("../the other/a lesson.ipynb", str(other / "a lesson.ipynb")):
-        [options] = lab_in(here, name)
+        [options] = lines_of_lab(here, name)
         assert (
             f"--LabApp.default_url=/lab/tree/a%20lesson.ipynb --ServerApp.root_dir={other}"
             in options
@@ -86,47 +77,36 @@ def test_lab_opens_a_notebook_of_another_folder_in_its_folder(tmp_path: Path) ->
 
 @pytest.mark.java
 def test_lab_copies_the_notebooks_on_first_use_and_opens_the_tour(tmp_path: Path) -> None:
-    said, options = lab_in(tmp_path)
+    said, options = lines_of_lab(tmp_path)
     count = len(list((tmp_path / "notebooks").rglob("*.ipynb")))
     assert said == f"copied {count} notebooks to {tmp_path / 'notebooks'}"
-    assert options.split()[0] == "--LabApp.default_url=/lab/tree/notebooks/00-tour.ipynb"
+    assert options.split()[1] == "--LabApp.default_url=/lab/tree/notebooks/00-tour.ipynb"
     (tmp_path / "notebooks/01-entry.ipynb").write_text("my work")
-    [options] = lab_in(tmp_path)
+    [options] = lines_of_lab(tmp_path)
     assert (tmp_path / "notebooks/01-entry.ipynb").read_text() == "my work"
 
 
 def test_lab_says_where_it_cannot_copy_the_notebooks(tmp_path: Path) -> None:
     (tmp_path / "notebooks").write_text("in the way")
-    with pytest.raises(subprocess.CalledProcessError):
-        lab_in(tmp_path)
+    _, done = run_lab(tmp_path)
+    assert refusal(done).startswith("labkit: cannot copy the notebooks to this folder: ")
 
 
 def test_lab_becomes_jupyter_so_that_ctrl_c_is_not_its_own(tmp_path: Path) -> None:
-    (tmp_path / "jupyterlab.py").write_text(
-        "import os, sys; print(os.getpid(), *sys.argv[1:], flush=True)"
-    )
     (tmp_path / "my lesson.ipynb").touch()
-    with subprocess.Popen(
-        [sys.executable, "-m", "labkit", "lab", "my lesson.ipynb", "--no-browser"],
-        cwd=tmp_path,
-        env=with_path_to(tmp_path),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        said, _ = process.communicate(timeout=DEADLINE_S)
-    pid, *options = said.split()
-    assert int(pid) == process.pid
+    command_pid, done = run_lab(tmp_path, "my lesson.ipynb", "--no-browser")
+    pid, *options = done.stdout.split()
+    assert int(pid) == command_pid
     assert options[:2] == ["--LabApp.default_url=/lab/tree/my%20lesson.ipynb", "--no-browser"]
     (path,) = (each.partition("=")[2] for each in options if "extra_labextensions_path" in each)
     extension = Path(path) / "@jupyterlite" / "pyodide-kernel-extension"
     load = json.loads((extension / "package.json").read_text())["jupyterlab"]["_build"]["load"]
     assert (extension / load).is_file()
-    assert process.returncode == EXIT_OK
 
 
 @pytest.mark.slow
 def test_lab_turns_off_the_news_and_keeps_the_readers_configuration(tmp_path: Path) -> None:
-    (tmp_path / "jupyterlab.py").write_text(
+    jupyter = (
         "from jupyterlab_server.config import get_page_config\n"
         "print(sorted(get_page_config([])['disabledExtensions']), flush=True)\n"
     )
@@ -134,13 +114,7 @@ def test_lab_turns_off_the_news_and_keeps_the_readers_configuration(tmp_path: Pa
     own = tmp_path / "own/labconfig"
     own.mkdir(parents=True)
     (own / "page_config.json").write_text('{"disabledExtensions": {"theirs": true}}')
-    done = subprocess.run(
-        [sys.executable, "-m", "labkit", "lab", "lesson.ipynb"],
-        cwd=tmp_path,
-        env={**with_path_to(tmp_path), "JUPYTER_CONFIG_PATH": str(own.parent)},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=DEADLINE_S,
-        check=True,
-    )
-    assert done.stdout == "['@jupyterlab/apputils-extension:announcements', 'theirs']\n"
+    given = {"JUPYTER_CONFIG_PATH": str(own.parent)}
+    assert lines_of_lab(tmp_path, "lesson.ipynb", jupyter=jupyter, **given) == [
+        "['@jupyterlab/apputils-extension:announcements', 'theirs']"
+    ]

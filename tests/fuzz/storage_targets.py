@@ -21,7 +21,7 @@ from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.views.shell.consistency import check_consistency
-from labkit.views.shell.folders import BookieFolders, Directory
+from labkit.views.shell.folders import BookieFolders
 from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.views.xray.file_spans import (
     cookie_spans,
@@ -186,8 +186,7 @@ def _shell(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
     def decode(data: bytes) -> None:
         copies = _copied(journal), _copied(ledgers)
         copies[on_ledger_disk].create(path).write(0, data)
-        journals, ledger_dirs = (Directory("j", copies[0]),), (Directory("l", copies[1]),)
-        folders = BookieFolders(journals, ledger_dirs, ledger_dirs)
+        folders = BookieFolders((copies[0],), (copies[1],), (copies[1],))
         each(
             lambda: iter(read_index(folders, LEDGER)),
             lambda: iter(read_ledger(folders, LEDGER, digest=DIGEST)),

@@ -107,11 +107,11 @@ def pulsar_jars() -> Path:
 async def cluster(
     apache: Apache, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Cluster]:
-    async with EmbeddedZooKeeper() as zookeeper:
+    folder = tmp_path_factory.mktemp("cluster")
+    async with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
         metadata = ZooKeeperStore(zookeeper.location)
         await metadata.start()
         await init_cluster(metadata, str(uuid.uuid4()))
-        folder = tmp_path_factory.mktemp("cluster")
         cluster = Cluster(apache.known_to(zookeeper), zookeeper.address, metadata, folder)
         try:
             yield cluster

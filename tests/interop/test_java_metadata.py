@@ -92,7 +92,7 @@ def test_java_reads_the_metadata_that_labkit_writes(apache: Apache) -> None:
 async def test_both_find_each_others_ledgers_in_every_layout(
     apache: Apache, tmp_path: Path, layout: LedgerLayout
 ) -> None:
-    async with EmbeddedZooKeeper() as zookeeper:
+    async with EmbeddedZooKeeper(tmp_path / "zookeeper") as zookeeper:
         apache = apache.known_to(zookeeper)
         store = ZooKeeperStore(zookeeper.location)
         await store.start()
@@ -135,7 +135,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
 
 
 async def test_labkit_adopts_a_cluster_that_java_formatted(apache: Apache, tmp_path: Path) -> None:
-    async with EmbeddedZooKeeper() as zookeeper:
+    async with EmbeddedZooKeeper(tmp_path / "zookeeper") as zookeeper:
         apache = apache.known_to(zookeeper)
         bookie = BookieFolder("b0", tmp_path, zookeeper.address)
         await bookie.shell(apache, "metaformat", "-n", "-f")

@@ -200,7 +200,7 @@ async def test_simpletest_passes_on_labkit_bookies(cluster: Cluster, ledger_id: 
 async def test_labkit_joins_a_cluster_that_initnewcluster_made(
     apache: Apache, tmp_path: Path
 ) -> None:
-    async with EmbeddedZooKeeper() as zookeeper:
+    async with EmbeddedZooKeeper(tmp_path / "zookeeper") as zookeeper:
         bookie = BookieFolder("b0", tmp_path, zookeeper.address)
         apache = apache.known_to(zookeeper)
         await bookie.shell(apache, "initnewcluster")

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from labkit.system.model.errors import LabkitError
+
 _COLUMNS = ("student", "id", "handed_in")
 
 
-class ClassListError(ValueError):
+class ClassListError(LabkitError):
     """Raised if the list of students is not valid."""
 
 

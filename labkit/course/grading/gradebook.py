@@ -26,11 +26,12 @@ from labkit.course.grading.results import (
     is_exercise,
 )
 from labkit.course.grading.steps import step_names
+from labkit.system.model.errors import LabkitError
 
 GRADES = "grades.csv"
 
 
-class PointsError(ValueError):
+class PointsError(LabkitError):
     """Raised if the file with the points is not valid."""
 
 

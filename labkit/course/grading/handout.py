@@ -16,9 +16,10 @@ from labkit.course.grading.nbgrader_cells import has_exercises, with_nbgrader
 from labkit.course.grading.variants import TAG, parameters_cell, seed_of, variant_values
 from labkit.course.lessons.build import SOURCES, notebook_name, parse
 from labkit.shipped_files import put_whole
+from labkit.system.model.errors import LabkitError
 
 
-class HandoutError(Exception):
+class HandoutError(LabkitError):
     """Raised if the handout cannot be written, because a lesson is unknown or a file already
     exists.
     """

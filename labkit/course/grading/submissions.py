@@ -14,6 +14,7 @@ from pathlib import Path
 from labkit.course.checking import record
 from labkit.course.inventory import sitting
 from labkit.course.workshop.tracks import TRACK_FILES
+from labkit.system.model.errors import LabkitError
 
 MAX_NAMES = 20_000
 """Limit on the number of files and folders in one submission."""
@@ -21,7 +22,7 @@ MAX_FILES = 100
 """Limit on the number of files of each kind in one submission."""
 
 
-class SubmissionsError(Exception):
+class SubmissionsError(LabkitError):
     """Raised if the given folders cannot be graded as they are."""
 
 

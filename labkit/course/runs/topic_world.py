@@ -16,7 +16,7 @@ from labkit.system.model.message_id import MessageId
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
-from labkit.views.shell.folders import BookieFolders, Directory, open_data_folder
+from labkit.views.shell.folders import BookieFolders, open_data_folder
 from labkit.views.shell.lineage import find_lineage
 from labkit.views.xray.message_location import Lineage
 from labkit.worlds.live.processes.cluster import LocalCluster
@@ -95,6 +95,4 @@ def folders_of(cluster: LocalCluster) -> dict[str, BookieFolders]:
 
 
 def _folders(machine: Machine) -> BookieFolders:
-    journals = tuple(Directory("journal", disk) for disk in machine.journals)
-    ledgers = tuple(Directory("ledgers", disk) for disk in machine.ledgers)
-    return BookieFolders(journals, ledgers, ledgers)
+    return BookieFolders(machine.journals, machine.ledgers, machine.ledgers)

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from labkit.course.workshop.learner import Learner
+from labkit.system.model.errors import LabkitError
 
 Trial = Callable[[Learner], str]
 """Tests the learner's parts; returns one sentence that says what was tested, or raises
@@ -21,7 +22,7 @@ TRACK_FILES = {"bookie": "mybookie.py", "client": "myclient.py"}
 TRACKS = tuple(TRACK_FILES)
 
 
-class NoSuchStepError(LookupError):
+class NoSuchStepError(LabkitError):
     """Raised if a track or step does not exist; the message lists the existing ones."""
 
 

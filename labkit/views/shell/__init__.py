@@ -44,9 +44,6 @@ that readlogmetadata expects a hexadecimal number.
 
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 
-Read `verbs` and `records` first, then `command`, `folders`, `journal`, `entry_log`, `ledgers`,
-`files`, `consistency`, `rebuild`, `xray`, `lineage`, and `cluster/`.
+Read `verbs` and `records` first, then `options`, `command`, `folders`, `journal`, `entry_log`,
+`ledgers`, `files`, `consistency`, `rebuild`, `xray`, `lineage`, and `cluster/`.
 """
-
-ZOOKEEPER_ADDRESS = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
-"""Help text of options `--zookeeper`; defined here, because `labkit` starts without the shell."""

@@ -19,8 +19,8 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.recorder import Recorder
-from labkit.views.shell import ZOOKEEPER_ADDRESS
 from labkit.views.shell.folders import ShellError
+from labkit.views.shell.options import ZOOKEEPER_ADDRESS, flag, option
 from labkit.views.shell.records import Result
 from labkit.views.shell.verbs import VERBS, Verb
 from labkit.worlds.live.clock import trace_clock_us
@@ -48,57 +48,66 @@ def add_arguments(parser: ArgumentParser) -> None:
             description=f"{verb.help[0].upper()}{verb.help[1:]}.",
         )
         verb_parser.set_defaults(row=verb)
-        for option in verb.options:
-            if isinstance(option, tuple):
+        for item in verb.options:
+            if isinstance(item, tuple):
                 group = verb_parser.add_mutually_exclusive_group()
-                for each in option:
-                    group.add_argument(*each.flags, **each.settings)
+                for each in item:
+                    each.add_to(group)
             else:
-                verb_parser.add_argument(*option.flags, **option.settings)
+                item.add_to(verb_parser)
         if verb.confirm:
-            verb_parser.add_argument(
-                "-f", "-force", "--force", action="store_true", help="do not ask for confirmation"
-            )
+            flag("-f -force --force", "do not ask for confirmation").add_to(verb_parser)
         # Suppress the defaults, because they would override options given before the verb.
         _add_common_options(verb_parser, default=SUPPRESS)
 
 
+_GROUPS = {
+    "the bookie's files": (
+        option("--data FOLDER", "data folder of `labkit bookie`", type=Path),
+        *(
+            option(f"--{name} DIR", help_text, type=Path, action="append")
+            for name, help_text in (
+                ("journal", "journal directory; repeat for each, in the bookie's order"),
+                ("ledgers", "ledger directory; repeat for each"),
+                ("index", "index directory; repeat for each (default: the ledger directories)"),
+            )
+        ),
+    ),
+    "the cluster": (option("--zookeeper ADDRESS", ZOOKEEPER_ADDRESS),),
+    "output and checks": (
+        flag("--json", "print JSON"),
+        option("--digest", "check entries with this type of digest", choices=_DIGESTS),
+        option(
+            "--password PASSWORD",
+            "password of the ledgers, for --digest hmac and rebuildindex; other users of this"
+            " machine can see it in the process list, so you may prefer to set the environment"
+            f" variable {_PASSWORD_VARIABLE}",
+        ),
+    ),
+}
+"""The options of every verb, in groups with these titles."""
+
+
 def _add_common_options(parser: ArgumentParser, **default: Any) -> None:
-    files = parser.add_argument_group("the bookie's files")
-    files.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="data folder of `labkit bookie`", **default
-    )
-    for name, help_text in (
-        ("journal", "journal directory; repeat for each, in the bookie's order"),
-        ("ledgers", "ledger directory; repeat for each"),
-        ("index", "index directory; repeat for each (default: the ledger directories)"),
-    ):
-        files.add_argument(
-            f"--{name}", type=Path, action="append", metavar="DIR", help=help_text, **default
-        )
-    cluster = parser.add_argument_group("the cluster")
-    cluster.add_argument("--zookeeper", metavar="ADDRESS", help=ZOOKEEPER_ADDRESS, **default)
-    output = parser.add_argument_group("output and checks")
-    output.add_argument("--json", action="store_true", help="print JSON", **default)
-    output.add_argument(
-        "--digest", choices=_DIGESTS, help="check entries with this type of digest", **default
-    )
-    output.add_argument(
-        "--password",
-        help="password of the ledgers, for --digest hmac and rebuildindex; other users of this"
-        " machine can see it in the process list, so you may prefer to set the environment variable"
-        f" {_PASSWORD_VARIABLE}",
-        **default,
-    )
+    for title, options in _GROUPS.items():
+        group = parser.add_argument_group(title)
+        for each in options:
+            each.add_to(group, **default)
 
 
 def run_shell(arguments: Namespace, print_line: Callable[[str], None]) -> int:
     """Run one verb, print each line as soon as it is available, and return the exit code."""
     verb: Verb = arguments.row
+    with_data = getattr(arguments, "data_too", False)
     has_problems = False
     try:
         for value, is_document in _results(verb, arguments):
-            _print(verb, value, is_document, arguments, print_line)
+            if arguments.json:
+                plain = _as_plain(value, with_data=with_data)
+                print_line(json.dumps(plain, indent=2 if is_document else None))
+            else:
+                for line in verb.text(value, with_data) if verb.text else value.lines(with_data):
+                    print_line(printable(line, kept="\t"))  # Keep names with line feeds on a line.
             for problem in value.problems() if isinstance(value, Result) else ():
                 has_problems = True
                 print_error(f"labkit: {problem}")
@@ -106,22 +115,6 @@ def run_shell(arguments: Namespace, print_line: Callable[[str], None]) -> int:
         print_error(f"labkit: {with_advice(error)}")
         return 1
     return 1 if has_problems else 0
-
-
-def _print(
-    verb: Verb,
-    value: Any,
-    is_document: bool,
-    arguments: Namespace,
-    print_line: Callable[[str], None],
-) -> None:
-    with_data = getattr(arguments, "data_too", False)
-    if arguments.json:
-        plain = _as_plain(value, with_data=with_data)
-        print_line(json.dumps(plain, indent=2 if is_document else None))
-        return
-    for line in verb.text(value, with_data) if verb.text else value.lines(with_data):
-        print_line(printable(line, kept="\t"))  # Keep names with line feeds on one line.
 
 
 def _as_plain(value: Any, *, with_data: bool) -> Any:
@@ -141,30 +134,26 @@ def _as_plain(value: Any, *, with_data: bool) -> Any:
     return {"kind": type(value).__name__, **plain}
 
 
-def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
+def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[Any, bool]]:
     """Yield each of the verb's results, and whether it is printed as a separate JSON document."""
-    if verb.on_files is None and arguments.zookeeper is None:
+    has_cluster = arguments.zookeeper is not None
+    if verb.on_files is None and not has_cluster:
         raise ShellError(
             f"{verb.name} needs a cluster: add --zookeeper HOST:PORT, or --zookeeper"
             " zk+null://HOST:PORT/ledgers"
         )
-    if verb.refuse and (reason := verb.refuse(arguments)):
-        raise ShellError(reason)
-    if verb.on_files is None or (verb.on_cluster and _names_only_cluster(verb, arguments)):
-        yield from _cluster_results(verb, arguments)
-    else:
-        yield from _split_results(verb.on_files(arguments))
-
-
-def _names_only_cluster(verb: Verb, arguments: Namespace) -> bool:
-    if arguments.zookeeper is None:
-        return False
-    if arguments.data or arguments.journal or arguments.ledgers or arguments.index:
+    has_files = arguments.data or arguments.journal or arguments.ledgers or arguments.index
+    if verb.on_files and verb.on_cluster and has_cluster and has_files:
         raise ShellError(
             f"{verb.name} reads either a bookie's files or a cluster: give either --zookeeper, or"
             " --data (or --journal, --ledgers and --index)"
         )
-    return True
+    if verb.check:
+        verb.check(arguments)
+    if verb.on_cluster and has_cluster:
+        yield from _cluster_results(verb, verb.on_cluster, arguments)
+    elif verb.on_files:
+        yield from _split_results(verb.on_files(arguments))
 
 
 def _split_results(found: object) -> Iterator[tuple[object, bool]]:
@@ -174,14 +163,15 @@ def _split_results(found: object) -> Iterator[tuple[object, bool]]:
         yield found, True
 
 
-def _cluster_results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
-    assert verb.on_cluster is not None, "each verb has `on_files` or `on_cluster`"
+def _cluster_results(
+    verb: Verb, query: Callable[[Namespace, BookKeeper], Any], arguments: Namespace
+) -> Iterator[tuple[object, bool]]:
     with asyncio.Runner() as runner:
         client, store = runner.run(_connect(parse_location(arguments.zookeeper)))
         try:
             if verb.confirm and not arguments.force and (question := verb.confirm(arguments)):
                 _confirm(question)
-            found = verb.on_cluster(arguments, client)
+            found = query(arguments, client)
             if isinstance(found, AsyncIterator):
                 while (value := runner.run(_next(found))) is not _END:
                     yield value, False

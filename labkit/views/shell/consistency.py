@@ -6,10 +6,11 @@ In BookKeeper: `InterleavedLedgerStorage.localConsistencyCheck`.
 
 from labkit.system.model.entry import Digest
 from labkit.system.model.errors import StorageDamagedException
+from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.index.ledger_index import index_path, ledger_ids_on_disk
 from labkit.views.shell.entry_log import EntryReader
-from labkit.views.shell.folders import BookieFolders, Directory
+from labkit.views.shell.folders import BookieFolders
 from labkit.views.shell.journal import digest_matches
 from labkit.views.shell.ledgers import index_directories, load_header
 from labkit.views.shell.records import ConsistencyReport
@@ -25,7 +26,7 @@ def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> C
     ledger_count = entry_count = 0
     errors: list[str] = []
     for directory in index_directories(folders):
-        for ledger_id in ledger_ids_on_disk(directory.disk):
+        for ledger_id in ledger_ids_on_disk(directory):
             ledger_count += 1
             try:
                 load_header(directory, ledger_id)
@@ -37,14 +38,14 @@ def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> C
 
 
 def _check_ledger(
-    directory: Directory,
+    directory: Disk,
     ledger_id: int,
     reader: EntryReader,
     digest: Digest | None,
     errors: list[str],
 ) -> int:
     entry_count = 0
-    file = directory.disk.open(index_path(ledger_id))
+    file = directory.open(index_path(ledger_id))
     for entry_id, _, location in index_slots(file):
         if location == 0:
             continue

@@ -44,7 +44,7 @@ def read_log(
 
     Raises `ShellError` if the log does not exist.
     """
-    disk = find_file(folders.ledgers, "entry log", file_id).disk
+    disk = find_file(folders.ledgers, "entry log", file_id)
     yield LogFile(file_id.number, file_id.name, ledger_id, entry_id)
     magic = disk.open(f"current/{file_id.name}").read(0, len(MAGIC))
     if magic not in (b"", MAGIC):
@@ -54,9 +54,7 @@ def read_log(
         end = offset + LENGTH_SIZE + len(data)
         if ledger_id in (None, found_ledger) and entry_id in (None, found_entry):
             yield view_entry(file_id.name, offset, found_ledger, found_entry, data, digest)
-    damage = _log_end(disk.open(f"current/{file_id.name}"), file_id.name, end)
-    if damage is not None:
-        yield damage
+    yield from _torn_end(disk.open(f"current/{file_id.name}"), file_id.name, end)
 
 
 def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
@@ -65,7 +63,7 @@ def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
 
     Raises `ShellError` if the log does not exist.
     """
-    disk = find_file(folders.ledgers, "entry log", file_id).disk
+    disk = find_file(folders.ledgers, "entry log", file_id)
     sizes, source = read_ledgers_map(disk, file_id.number), FROM_MAP
     if sizes is None:
         sizes, source = {}, "scan, because the ledgers map is missing or damaged"
@@ -75,20 +73,20 @@ def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
     return LogMetadata(file_id.number, file_id.name, sum(sizes.values()), ledgers, source)
 
 
-def _log_end(file: File, name: str, end: int) -> Damage | None:
+def _torn_end(file: File, name: str, end: int) -> Iterator[Damage]:
     if 0 < file.size() < LOG_HEADER.size:
-        return Damage(name, file.size(), "the file ends inside its header")
+        yield Damage(name, file.size(), "the file ends inside its header")
+        return
     for kind, offset, size in log_frames(file, end):
         if kind == "torn":
-            return Damage(name, offset, f"{size} bytes of an incomplete entry; reading stops here")
-    return None
+            yield Damage(name, offset, f"{size} bytes of an incomplete entry; reading stops here")
 
 
 class EntryReader:
     """Reads entries by location, from all ledger directories, as the bookie does."""
 
     def __init__(self, folders: BookieFolders) -> None:
-        self._logger = EntryLogger([d.disk for d in folders.ledgers], StorageConfig())
+        self._logger = EntryLogger(folders.ledgers, StorageConfig())
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
         if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:

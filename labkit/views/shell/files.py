@@ -5,8 +5,9 @@ In BookKeeper: `tools/cli/commands/bookie/ListFilesOnDiscCommand.java`.
 
 from collections.abc import Iterable
 
+from labkit.system.storage.disk import Disk
 from labkit.system.storage.index.ledger_index import index_folders
-from labkit.views.shell.folders import BookieFolders, Directory
+from labkit.views.shell.folders import BookieFolders
 from labkit.views.shell.records import FilesOnDisc
 
 
@@ -20,20 +21,18 @@ def list_files(
     )
 
 
-def _paths(
-    directories: Iterable[Directory], suffix: str, folder: str = "current"
-) -> tuple[str, ...]:
+def _paths(directories: Iterable[Disk], suffix: str, folder: str = "current") -> tuple[str, ...]:
     return tuple(
         directory.path(f"{folder}/{name}")
         for directory in directories
-        for name in directory.disk.files(folder, suffix)
+        for name in directory.files(folder, suffix)
     )
 
 
-def _index_paths(directories: Iterable[Directory]) -> tuple[str, ...]:
+def _index_paths(directories: Iterable[Disk]) -> tuple[str, ...]:
     return tuple(
         path
         for directory in directories
-        for folder in index_folders(directory.disk)
+        for folder in index_folders(directory)
         for path in _paths([directory], ".idx", folder)
     )

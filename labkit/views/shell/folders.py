@@ -13,9 +13,9 @@ from pathlib import Path
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.storage.disk import Disk, File
-from labkit.worlds.live.disk import OpenFile
+from labkit.worlds.live.disk import DiskListing, OpenFile
 from labkit.worlds.live.host.posix import try_lock
-from labkit.worlds.live.host.regular_files import is_regular, list_files, list_names, open_regular
+from labkit.worlds.live.host.regular_files import is_regular, open_regular
 
 _CURRENT = "current"
 _READ_ONLY = "the shell is read-only"
@@ -36,33 +36,16 @@ class ReadOnlyFile(OpenFile):
         raise io.UnsupportedOperation(_READ_ONLY)
 
 
-class ReadOnlyDisk:
-    """A read-only implementation of `Disk` for one directory.
-
-    Raises `ShellError` if the directory does not exist, `StorageDamagedException` if a name belongs
-    to something other than a regular file (for example a FIFO), and `OSError` if an operation
-    fails.
-    """
+class ReadOnlyDisk(DiskListing):
+    """A read-only `Disk`. Raises `ShellError` if its directory does not exist."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
             raise ShellError(f"directory {root} does not exist")
-        self._root = root
+        super().__init__(root)
 
     def open(self, path: str) -> File:
-        return ReadOnlyFile(self._root / path)
-
-    def exists(self, path: str) -> bool:
-        return is_regular(self._root / path)
-
-    def names(self, folder: str) -> list[str]:
-        return list_names(self._root / folder)
-
-    def files(self, folder: str, suffix: str) -> list[str]:
-        return list_files(self._root / folder, suffix)
-
-    def path(self, name: str) -> str:
-        return str(self._root / name)
+        return ReadOnlyFile(self.root / path)
 
     def create(self, path: str) -> File:
         raise io.UnsupportedOperation(_READ_ONLY)
@@ -81,21 +64,12 @@ class ReadOnlyDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
-    name: str
-    disk: Disk
-
-    def path(self, file: str) -> str:
-        return f"{self.name}/{file}"
-
-
-@dataclass(frozen=True, slots=True)
 class BookieFolders:
     """A bookie's directories, in the order in which they are configured."""
 
-    journals: tuple[Directory, ...]
-    ledgers: tuple[Directory, ...]
-    indexes: tuple[Directory, ...]
+    journals: tuple[Disk, ...]
+    ledgers: tuple[Disk, ...]
+    indexes: tuple[Disk, ...]
 
 
 def open_folders(
@@ -107,7 +81,9 @@ def open_folders(
     not exist.
     """
     return BookieFolders(
-        _directories(journals), _directories(ledgers), _directories(indexes or ledgers)
+        tuple(map(ReadOnlyDisk, journals)),
+        tuple(map(ReadOnlyDisk, ledgers)),
+        tuple(map(ReadOnlyDisk, indexes or ledgers)),
     )
 
 
@@ -119,10 +95,6 @@ def open_data_folder(data: Path) -> BookieFolders:
             " use --journal and --ledgers"
         )
     return open_folders([data / "journal"], [data / "ledgers"])
-
-
-def _directories(paths: Sequence[Path]) -> tuple[Directory, ...]:
-    return tuple(Directory(str(path), ReadOnlyDisk(path)) for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,22 +124,22 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
     return FileId(number, f"{number:x}{suffix}", f"{text!r} read as {word}: id {number}")
 
 
-def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> Directory:
+def find_file(directories: Sequence[Disk], kind: str, file_id: FileId) -> Disk:
     """Return the directory that contains the file; raise `ShellError` if none does."""
     if not directories:
         raise ShellError(
             f"no directory with {kind} files was given: use --data, or --journal and --ledgers"
         )
     for directory in directories:
-        if directory.disk.exists(f"{_CURRENT}/{file_id.name}"):
+        if directory.exists(f"{_CURRENT}/{file_id.name}"):
             return directory
     suffix = "." + file_id.name.rpartition(".")[2]
-    existing = [n for d in directories for n in d.disk.names(_CURRENT) if n.endswith(suffix)]
+    existing = [n for d in directories for n in d.names(_CURRENT) if n.endswith(suffix)]
     listed = ", ".join(existing[:5])
     listed += f" and {len(existing) - 5} more" if len(existing) > 5 else ""
     raise ShellError(
         f"{kind} {file_id.name} ({file_id.interpretation}) does not exist in"
-        f" {', '.join(d.name for d in directories)}; existing files: {listed or 'none'}"
+        f" {', '.join(d.path('') for d in directories)}; existing files: {listed or 'none'}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER, Digest, decode_entry
 from labkit.system.model.errors import BKDigestMatchException, StorageDamagedException
-from labkit.system.storage.disk import File
+from labkit.system.storage.disk import Disk, File
 from labkit.system.storage.journal import (
     CONTENT_LENGTH,
     EXPLICIT_LAC,
@@ -17,7 +17,7 @@ from labkit.system.storage.journal import (
 )
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
 from labkit.system.storage.log_mark import LAST_MARK, LogMark, mark_file_name, read_last_mark
-from labkit.views.shell.folders import BookieFolders, Directory, FileId, ShellError, find_file
+from labkit.views.shell.folders import BookieFolders, FileId, ShellError, find_file
 from labkit.views.shell.records import (
     Damage,
     ExplicitLacRecord,
@@ -44,14 +44,11 @@ def read_journal(
     bytes that no bookie writes.
     """
     directory = find_file(folders.journals, "journal", file_id)
-    scan = JournalScan(directory.disk, file_id.number)
+    scan = JournalScan(directory, file_id.number)
     yield JournalFile(file_id.number, scan.name, scan.version)
     for record in scan.records():
         yield view_record(record, scan.name, digest)
-    file = directory.disk.open(f"current/{scan.name}")
-    damage = journal_end(file, scan.name, scan.end_offset)
-    if damage is not None:
-        yield damage
+    yield from _damaged_end(directory.open(f"current/{scan.name}"), scan.name, scan.end_offset)
 
 
 def view_record(record: JournalRecord, file: str, digest: Digest | None) -> JournalRecordView:
@@ -100,8 +97,8 @@ def explicit_lac_of(body: bytes) -> int | None:
     return confirmed
 
 
-def journal_end(file: File, name: str, end: int) -> Damage | None:
-    """Return the damage after the last record, which ends at `end`, or None if there is none.
+def _damaged_end(file: File, name: str, end: int) -> Iterator[Damage]:
+    """Yield the damage, if any, after the last record, which ends at `end`.
 
     A bookie writes nothing but zeros, if anything, after the last record.
     """
@@ -111,18 +108,16 @@ def journal_end(file: File, name: str, end: int) -> Damage | None:
     length = CONTENT_LENGTH.struct.unpack(length_bytes)[0] if is_complete else 0
     if length:
         item = f"a record of {length} bytes" if length > 0 else "padding"
-        return Damage(
+        yield Damage(
             name, end, f"{item} is cut off by the end of the file at {size}; replay stops here"
         )
-    beyond = first_nonzero(file, end)
-    if beyond is None:
-        return None
-    return Damage(
-        name,
-        end,
-        f"the records end here, but the bytes at offset {beyond} are not zero: the file was torn by"
-        " a crash, damaged, or reused; replay stops here",
-    )
+    elif (beyond := first_nonzero(file, end)) is not None:
+        yield Damage(
+            name,
+            end,
+            f"the records end here, but the bytes at offset {beyond} are not zero: the file was"
+            " torn by a crash, damaged, or reused; replay stops here",
+        )
 
 
 def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
@@ -139,16 +134,16 @@ def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
     return tuple(_last_mark(folders.ledgers, index, count) for index in range(count))
 
 
-def _last_mark(ledgers: tuple[Directory, ...], index: int, journal_count: int) -> LastMark:
+def _last_mark(ledgers: tuple[Disk, ...], index: int, journal_count: int) -> LastMark:
     name = mark_file_name(index, journal_count)
     path = f"current/{name}"
-    copies = tuple(_mark_copy(d, path) for d in ledgers if d.disk.exists(path))
-    best = max(read_last_mark(directory.disk, name) for directory in ledgers)
+    copies = tuple(_mark_copy(d, path) for d in ledgers if d.exists(path))
+    best = max(read_last_mark(directory, name) for directory in ledgers)
     return LastMark(index, best.file_id, best.offset, copies)
 
 
-def _mark_copy(directory: Directory, path: str) -> MarkCopy:
-    file = directory.disk.open(path)
+def _mark_copy(directory: Disk, path: str) -> MarkCopy:
+    file = directory.open(path)
     data = file.read(0, LAST_MARK.size + 1)
     file.close()
     mark = LAST_MARK.struct.unpack(data) if len(data) == LAST_MARK.size else (-1, -1)
@@ -164,15 +159,15 @@ def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalReco
     starts is missing.
     """
     for directory, mark in zip(folders.journals, last_marks(folders), strict=True):
-        needed = [i for i in journal_ids(directory.disk) if i >= mark.journal_id]
+        needed = [i for i in journal_ids(directory) if i >= mark.journal_id]
         if mark.journal_id and mark.journal_id not in needed:
             name = LogMark(mark.journal_id, 0).file_name
             raise StorageDamagedException(
-                f"{directory.name}: journal {name} is missing, but according to LastLogMark replay"
-                " starts in it"
+                f"{directory.path('')}: journal {name} is missing, but according to LastLogMark"
+                " replay starts in it"
             )
         for journal_id in needed:
-            scan = JournalScan(directory.disk, journal_id)
+            scan = JournalScan(directory, journal_id)
             start = mark.offset if journal_id == mark.journal_id else 0
             for record in scan.records(start):
                 yield scan.name, record
@@ -180,7 +175,7 @@ def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalReco
 
 def all_records(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
     for directory in folders.journals:
-        for journal_id in journal_ids(directory.disk):
-            scan = JournalScan(directory.disk, journal_id)
+        for journal_id in journal_ids(directory):
+            scan = JournalScan(directory, journal_id)
             for record in scan.records():
                 yield scan.name, record

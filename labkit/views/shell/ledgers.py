@@ -14,6 +14,7 @@ from operator import itemgetter
 from labkit.system.model.entry import Digest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.config import StorageConfig
+from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
@@ -26,7 +27,7 @@ from labkit.system.storage.index.ledger_index import (
 from labkit.system.storage.journal import FENCE
 from labkit.system.storage.other_storages import reject_other_storages
 from labkit.views.shell.entry_log import EntryReader
-from labkit.views.shell.folders import BookieFolders, Directory, ShellError
+from labkit.views.shell.folders import BookieFolders, ShellError
 from labkit.views.shell.journal import explicit_lac_of, records_from_mark, view_entry
 from labkit.views.shell.records import (
     Damage,
@@ -54,7 +55,7 @@ def read_index(
     if directory is None:
         raise _no_index(folders, ledger_id)
     header = load_header(directory, ledger_id)
-    file = directory.disk.open(index_path(ledger_id))
+    file = directory.open(index_path(ledger_id))
     size = max(file.size() - DATA_OFFSET, 0)
     yield LedgerIndexFile(
         ledger_id,
@@ -137,7 +138,7 @@ def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
             in_journal[record.ledger_id].add(record.entry_id)
         elif record.entry_id == FENCE:
             fenced.add(record.ledger_id)
-    indexes = {i: d for d in index_directories(folders) for i in ledger_ids_on_disk(d.disk)}
+    indexes = {i: d for d in index_directories(folders) for i in ledger_ids_on_disk(d)}
     for ledger_id in sorted(in_journal.keys() | indexes.keys()):
         directory = indexes.get(ledger_id)
         replayed = in_journal.get(ledger_id, set())
@@ -151,7 +152,7 @@ def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
 
 
 def _summary(
-    directory: Directory, ledger_id: int, fenced_in_journal: bool, replayed: set[int]
+    directory: Disk, ledger_id: int, fenced_in_journal: bool, replayed: set[int]
 ) -> LedgerSummary:
     fenced = fenced_in_journal or load_header(directory, ledger_id).fenced
     entry_count, last = 0, -1
@@ -166,33 +167,33 @@ def _count(replayed: set[int], last_located: int) -> tuple[int, int]:
     return len(replayed), max(last_located, *replayed, -1)
 
 
-def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
+def find_index(folders: BookieFolders, ledger_id: int) -> Disk | None:
     """Return the directory that contains the ledger's index, or None.
 
     Raises the same errors as `index_directories`.
     """
     path = index_path(ledger_id)
-    return next((d for d in index_directories(folders) if d.disk.exists(path)), None)
+    return next((d for d in index_directories(folders) if d.exists(path)), None)
 
 
-def index_directories(folders: BookieFolders) -> Sequence[Directory]:
+def index_directories(folders: BookieFolders) -> Sequence[Disk]:
     """Return the directories that contain indexes.
 
     Raises `OtherStorageException` if the directories belong to a different kind of ledger storage,
     because the shell would otherwise report its ledgers as missing.
     """
-    reject_other_storages(directory.disk for directory in folders.indexes)
+    reject_other_storages(folders.indexes)
     return folders.indexes
 
 
-def load_header(directory: Directory, ledger_id: int) -> IndexHeader:
-    index = LedgerIndex.load(ledger_id, directory.disk, _PAGE_SIZE)
+def load_header(directory: Disk, ledger_id: int) -> IndexHeader:
+    index = LedgerIndex.load(ledger_id, directory, _PAGE_SIZE)
     index.close()
     return index.header
 
 
-def _locations(directory: Directory, ledger_id: int) -> Iterator[tuple[int, int]]:
-    file = directory.disk.open(index_path(ledger_id))
+def _locations(directory: Disk, ledger_id: int) -> Iterator[tuple[int, int]]:
+    file = directory.open(index_path(ledger_id))
     for entry_id, _, location in index_slots(file):
         if location:
             yield entry_id, location
@@ -202,7 +203,7 @@ def _locations(directory: Directory, ledger_id: int) -> Iterator[tuple[int, int]
 def _no_index(folders: BookieFolders, ledger_id: int) -> ShellError:
     if not folders.indexes:
         return ShellError("no directory with indexes was given: use --data, --ledgers or --index")
-    names = ", ".join(directory.name for directory in folders.indexes)
+    names = ", ".join(directory.path("") for directory in folders.indexes)
     return ShellError(
         f"this bookie has no entries of ledger {ledger_id} (read as decimal):"
         f" {index_path(ledger_id)} does not exist in {names}"

@@ -20,7 +20,7 @@ from labkit.system.storage.entry_log import location_of, log_ids, scan_entry_log
 from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
 from labkit.system.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
-from labkit.views.shell.folders import BookieFolders, Directory, ShellError
+from labkit.views.shell.folders import BookieFolders, ShellError
 from labkit.views.shell.journal import (
     all_records,
     digest_matches,
@@ -66,7 +66,7 @@ def rebuild_index(
     home = directory or folders.indexes[0]
     return RebuiltIndex(
         ledger_id,
-        home.name,
+        home.path(""),
         home.path(index_path(ledger_id)),
         old.version if old is not None else _version_from_journals(folders),
         master_key or _master_key(ledger_id, old, journal),
@@ -111,7 +111,7 @@ class _JournalFacts:
                 self.explicit_lac = view.body
 
 
-def _readable_header(directory: Directory | None, ledger_id: int) -> IndexHeader | None:
+def _readable_header(directory: Disk | None, ledger_id: int) -> IndexHeader | None:
     if directory is None:
         return None
     try:
@@ -128,8 +128,8 @@ def _version_from_journals(folders: BookieFolders) -> int:
     Explicit LACs were added to journals and indexes at the same time.
     """
     for directory in folders.journals:
-        for journal_id in journal_ids(directory.disk)[-1:]:
-            return int(JournalScan(directory.disk, journal_id).version >= EXPLICIT_LAC_SINCE)
+        for journal_id in journal_ids(directory)[-1:]:
+            return int(JournalScan(directory, journal_id).version >= EXPLICIT_LAC_SINCE)
     return StorageConfig().file_info_format_version_to_write
 
 
@@ -155,13 +155,13 @@ def _entries_in_logs(
 
 
 def _logs(folders: BookieFolders) -> Iterator[tuple[int, Disk]]:
-    logs = [(log_id, d.disk) for d in folders.ledgers for log_id in log_ids(d.disk)]
+    logs = [(log_id, d) for d in folders.ledgers for log_id in log_ids(d)]
     yield from sorted(logs, key=lambda log: log[0])
 
 
-def _old_locations(directory: Directory | None, ledger_id: int) -> dict[int, int]:
+def _old_locations(directory: Disk | None, ledger_id: int) -> dict[int, int]:
     assert directory is not None
-    slots = index_slots(directory.disk.open(index_path(ledger_id)))
+    slots = index_slots(directory.open(index_path(ledger_id)))
     return {entry_id: location for entry_id, _, location in slots if location}
 
 

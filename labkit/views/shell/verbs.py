@@ -11,14 +11,14 @@ Names and options match those of `bookkeeper shell`, except for labkit's own ver
 module takes half a second, so `labkit` imports it only for the verb `shell`.
 """
 
-import uuid
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.ledger_layout import HIERARCHICAL, LAYOUTS
 from labkit.system.model.entry import Digest, DigestType, make_digest, make_master_key
 from labkit.system.model.message_id import MessageId
 from labkit.views.shell.cluster import repair
@@ -38,6 +38,7 @@ from labkit.views.shell.folders import (
 from labkit.views.shell.journal import last_marks, read_journal
 from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.views.shell.lineage import find_lineage, lineage_lines
+from labkit.views.shell.options import Option, flag, option
 from labkit.views.shell.rebuild import rebuild_index, write_index
 from labkit.views.shell.records import RebuiltIndex
 from labkit.views.shell.xray import file_spans
@@ -46,21 +47,6 @@ from labkit.worlds.live.disk import RealDisk
 
 _DECIMAL, _HEXADECIMAL = 10, 16
 _CRC32C_SIZE = 4
-_LAYOUT_NAMES = ("hierarchical", "flat", "legacyhierarchical", "longhierarchical")
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    flags: tuple[str, ...]
-    settings: dict[str, Any]
-
-
-def _option(*flags: str, **settings: Any) -> Option:
-    return Option(flags, settings)
-
-
-def _flag(*flags: str, **settings: Any) -> Option:
-    return Option(flags, {"action": "store_true", **settings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +55,10 @@ class Verb:
 
     `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`. If a
     verb has both, `--zookeeper` selects the cluster. A tuple in `options` is a group of mutually
-    exclusive options. `refuse` checks the arguments before anything is opened or connected. If the
-    arguments are invalid, `refuse` returns an error message or raises `LabkitError`; otherwise, it
-    returns None. `confirm` returns a question to which the user must answer yes, or None if there
-    is nothing to confirm; a verb that asks has an option `--force`. `text` formats results that are
-    not instances of `Result`.
+    exclusive options. `check` raises `LabkitError` if the arguments are invalid, before the shell
+    connects to the cluster. `confirm` returns a question to which the user must answer yes, or None
+    if there is nothing to confirm; a verb that asks has an option `--force`. `text` formats results
+    that are not instances of `Result`.
     """
 
     name: str
@@ -81,40 +66,32 @@ class Verb:
     options: tuple[Option | tuple[Option, ...], ...] = ()
     on_files: Callable[[Namespace], object] | None = None
     on_cluster: Callable[[Namespace, BookKeeper], Any] | None = None
-    refuse: Callable[[Namespace], str | None] | None = None
+    check: Callable[[Namespace], object] | None = None
     confirm: Callable[[Namespace], str | None] | None = None
     text: Callable[[Any, bool], Iterable[str]] | None = None
     aliases: tuple[str, ...] = ()
 
 
-_DATA_TOO = _flag("-m", dest="data_too", help="also print the data of entries")
-_LEDGER = _option("ledger", type=int, metavar="LEDGER", help="ledger id (decimal)")
-_LEDGER_ID = _option(
-    "-l",
-    "-ledgerid",
-    "--ledgerid",
-    type=int,
-    required=True,
-    metavar="LEDGER",
-    help="ledger id (decimal)",
+_DATA_TOO = flag("-m", "also print the data of entries", dest="data_too")
+_LEDGER = option("LEDGER", "ledger id (decimal)", type=int)
+_LEDGER_ID = option(
+    "-l -ledgerid --ledgerid LEDGER", "ledger id (decimal)", type=int, required=True
 )
-_LAYOUT = _option(
+_LAYOUT = option(
     "--layout",
-    choices=_LAYOUT_NAMES,
-    help="layout of ledger znodes (default: hierarchical)",
+    "layout of ledger znodes (default: hierarchical)",
+    choices=tuple(LAYOUTS),
+    default=HIERARCHICAL.name,
 )
+
+
+def _file(interpretation: str, example: str) -> Option:
+    return option("FILE", f"{interpretation}, or file name such as {example}")
 
 
 def _count(letter: str, name: str, default: int, meaning: str) -> Option:
-    return _option(
-        f"-{letter}",
-        f"-{name}",
-        f"--{name}",
-        type=int,
-        default=default,
-        metavar="N",
-        help=f"{meaning} (default: {default})",
-    )
+    usage, help_text = f"-{letter} -{name} --{name} N", f"{meaning} (default: {default})"
+    return option(usage, help_text, type=int, default=default)
 
 
 def folders_of(a: Namespace) -> BookieFolders:
@@ -143,6 +120,8 @@ def _read_journal(a: Namespace) -> object:
 
 
 def _read_log(a: Namespace) -> object:
+    if a.entry is not None and a.ledger is None:
+        raise ShellError("-e requires -l, because entry ids are unique only within a ledger")
     file_id = parse_file_id(a.file, ".log", _DECIMAL)
     return read_log(folders_of(a), file_id, a.ledger, a.entry, _digest(a))
 
@@ -157,11 +136,17 @@ def _list_files(a: Namespace) -> object:
     )
 
 
+def _list_ledgers(a: Namespace) -> object:
+    if a.meta or a.bookieid is not None:
+        raise ShellError("-meta and -bookieid need the cluster's metadata: add --zookeeper")
+    return list_ledgers(folders_of(a))
+
+
 def _rebuild_index(a: Namespace) -> RebuiltIndex:
     folders, digest = folders_of(a), _digest(a)
     key = make_master_key(a.password.encode()) if a.password is not None else None
     directories = (*folders.journals, *folders.ledgers, *folders.indexes)
-    roots = [Path(directory.name) for directory in directories]
+    roots = [Path(directory.path("")) for directory in directories]
     with exclusive_access(roots, even_if_dirty=a.force):
         rebuilt = rebuild_index(folders, a.ledger, key, digest)
         if not a.dry_run:
@@ -182,56 +167,34 @@ def _statuses(a: Namespace) -> Iterable[BookieStatus]:
     return chosen or (BookieStatus.READ_WRITE, BookieStatus.READ_ONLY)
 
 
-def _simpletest(a: Namespace, client: BookKeeper) -> object:
-    return cluster.simpletest(client, a.ensemble, a.writeQuorum, a.ackQuorum, a.numEntries)
+def _check_entry_count(a: Namespace) -> None:
+    if a.numEntries < 1:
+        raise ShellError(f"the number of entries must be at least 1, got {a.numEntries}")
 
 
-def _cookie_too_early(a: Namespace) -> str | None:
+def _check_cookies_can_be_deleted(a: Namespace) -> None:
     if a.deleteCookie and (a.dryrun or a.skipOpenLedgers or a.ledger is not None):
-        return (
+        raise ShellError(
             "a bookie's cookie can be deleted only after all its ledgers have been recovered: use"
             " --deleteCookie without --ledger, --skipOpenLedgers and --dryrun"
         )
-    return None
-
-
-async def _recover(a: Namespace, client: BookKeeper) -> AsyncIterator[object]:
-    bookies = a.bookies.split(",")
-    all_recovered = True
-    async for ledger in repair.recover(
-        client, bookies, ledger_id=a.ledger, skip_open=a.skipOpenLedgers, dry_run=a.dryrun
-    ):
-        all_recovered &= ledger.recovered
-        yield ledger
-    if a.deleteCookie and all_recovered:
-        async for deleted in repair.deletecookies(client, bookies):
-            yield deleted
 
 
 def _message_arguments(a: Namespace) -> tuple[MessageId, dict[str, BookieFolders]]:
-    folders = {}
+    message_id, folders = MessageId.parse(a.id), {}
     for argument in a.bookies:
         bookie, equals, folder = argument.partition("=")
         if not equals:
             raise ShellError(f"expected BOOKIE=FOLDER, such as b0=/data/b0, got {argument!r}")
         folders[bookie] = open_data_folder(Path(folder))
-    return MessageId.parse(a.id), folders
-
-
-def _check_message_arguments(a: Namespace) -> None:
-    _message_arguments(a)
+    return message_id, folders
 
 
 VERBS = (
     Verb(
         "readjournal",
         "print the records of a journal",
-        (
-            _DATA_TOO,
-            _option(
-                "file", metavar="FILE", help="journal id (decimal), or file name such as 1a.txn"
-            ),
-        ),
+        (_DATA_TOO, _file("journal id (decimal)", "1a.txn")),
         on_files=_read_journal,
     ),
     Verb(
@@ -239,33 +202,16 @@ VERBS = (
         "print the entries of an entry log",
         (
             _DATA_TOO,
-            _option(
-                "file", metavar="FILE", help="entry log id (decimal), or file name such as 1a.log"
-            ),
-            _option(
-                "-l", "--ledger", type=int, metavar="LEDGER", help="only entries of this ledger"
-            ),
-            _option(
-                "-e", "--entry", type=int, metavar="ENTRY", help="only this entry of the ledger"
-            ),
+            _file("entry log id (decimal)", "1a.log"),
+            option("-l --ledger LEDGER", "only entries of this ledger", type=int),
+            option("-e --entry ENTRY", "only this entry of the ledger", type=int),
         ),
         on_files=_read_log,
-        refuse=lambda a: (
-            "-e requires -l, because entry ids are unique only within a ledger"
-            if a.entry is not None and a.ledger is None
-            else None
-        ),
     ),
     Verb(
         "readlogmetadata",
         "list the ledgers in an entry log, and how many bytes each has",
-        (
-            _option(
-                "file",
-                metavar="FILE",
-                help="entry log id (hexadecimal), or file name such as 1a.log",
-            ),
-        ),
+        (_file("entry log id (hexadecimal)", "1a.log"),),
         on_files=lambda a: read_log_metadata(
             folders_of(a), parse_file_id(a.file, ".log", _HEXADECIMAL)
         ),
@@ -276,17 +222,8 @@ VERBS = (
         (
             _DATA_TOO,
             _LEDGER,
-            _option(
-                "first",
-                type=int,
-                nargs="?",
-                default=0,
-                metavar="FIRST",
-                help="first entry (default: 0)",
-            ),
-            _option(
-                "last", type=int, nargs="?", metavar="LAST", help="last entry (default: the end)"
-            ),
+            option("FIRST", "first entry (default: 0)", type=int, nargs="?", default=0),
+            option("LAST", "last entry (default: the end)", type=int, nargs="?"),
         ),
         on_files=lambda a: read_ledger(folders_of(a), a.ledger, a.first, a.last, _digest(a)),
         on_cluster=lambda a, client: cluster.readledger(client, a.ledger, a.first, a.last),
@@ -294,7 +231,7 @@ VERBS = (
     Verb(
         "ledger",
         "print a ledger's index: the location of each entry",
-        (_flag("-m", dest="data_too", help="also print the header of the index"), _LEDGER),
+        (flag("-m", "also print the header of the index", dest="data_too"), _LEDGER),
         on_files=lambda a: read_index(folders_of(a), a.ledger),
     ),
     Verb(
@@ -306,9 +243,9 @@ VERBS = (
         "listfilesondisc",
         "list journals, entry logs and indexes",
         (
-            _flag("-txn", help="list journals (default: all kinds of files)"),
-            _flag("-log", help="list entry logs"),
-            _flag("-idx", help="list indexes"),
+            flag("-txn", "list journals (default: all kinds of files)"),
+            flag("-log", "list entry logs"),
+            flag("-idx", "list indexes"),
         ),
         on_files=_list_files,
     ),
@@ -316,22 +253,14 @@ VERBS = (
         "listledgers",
         "list the ledgers in a bookie's files or in the cluster",
         (
-            _flag("-m", "-meta", "--meta", help="also print metadata (needs --zookeeper)"),
-            _option(
-                "-bookieid",
-                "--bookieid",
-                metavar="BOOKIE",
-                help="only ledgers on this bookie (needs --zookeeper)",
+            flag("-m -meta --meta", "also print metadata (needs --zookeeper)"),
+            option(
+                "-bookieid --bookieid BOOKIE", "only ledgers on this bookie (needs --zookeeper)"
             ),
         ),
-        on_files=lambda a: list_ledgers(folders_of(a)),
+        on_files=_list_ledgers,
         on_cluster=lambda a, client: cluster.listledgers(
             client, with_metadata=a.meta, bookie_id=a.bookieid
-        ),
-        refuse=lambda a: (
-            "-meta and -bookieid need the cluster's metadata: add --zookeeper"
-            if a.zookeeper is None and (a.meta or a.bookieid is not None)
-            else None
         ),
     ),
     Verb(
@@ -344,21 +273,15 @@ VERBS = (
         "rebuild a ledger's index from its journals and entry logs",
         (
             _LEDGER,
-            _flag("-dryRun", "--dry-run", help="print the rebuilt index without writing it"),
-            _flag("--force", help="ignore the DIRTY file of a BookKeeper bookie that was killed"),
+            flag("-dryRun --dry-run", "print the rebuilt index without writing it"),
+            flag("--force", "ignore the DIRTY file of a BookKeeper bookie that was killed"),
         ),
         on_files=_rebuild_index,
     ),
     Verb(
         "xray",
         "decode every byte of a file into named fields",
-        (
-            _option(
-                "file",
-                metavar="FILE",
-                help="path of a *.txn, *.log, *.idx, lastMark, lastId or VERSION file",
-            ),
-        ),
+        (option("FILE", "path of a *.txn, *.log, *.idx, lastMark, lastId or VERSION file"),),
         on_files=_xray,
         text=lambda span, _: [format_spans([span])],
     ),
@@ -366,15 +289,13 @@ VERBS = (
         "initnewcluster",
         "create the znodes of a new cluster",
         (_LAYOUT,),
-        on_cluster=lambda a, client: cluster.initnewcluster(
-            client.store, str(uuid.uuid4()), a.layout
-        ),
+        on_cluster=lambda a, client: cluster.initnewcluster(client.store, a.layout),
     ),
     Verb(
         "metaformat",
         "delete all of a cluster's metadata, and create a new cluster",
         (_LAYOUT,),
-        on_cluster=lambda a, client: cluster.metaformat(client.store, str(uuid.uuid4()), a.layout),
+        on_cluster=lambda a, client: cluster.metaformat(client.store, a.layout),
         confirm=lambda a: f"Delete all metadata of the cluster at {a.zookeeper}?",
     ),
     Verb(
@@ -386,9 +307,9 @@ VERBS = (
         "listbookies",
         "list the cluster's bookies (default: those that are registered)",
         (
-            _flag("-rw", "--readwrite", help="list writable bookies"),
-            _flag("-ro", "--readonly", help="list read-only bookies"),
-            _flag("-a", "-all", "--all", help="list all bookies, including those that are down"),
+            flag("-rw --readwrite", "list writable bookies"),
+            flag("-ro --readonly", "list read-only bookies"),
+            flag("-a -all --all", "list all bookies, including those that are down"),
         ),
         on_cluster=lambda a, client: cluster.listbookies(client.store, _statuses(a)),
     ),
@@ -401,17 +322,12 @@ VERBS = (
         "listunderreplicated",
         "list the under-replicated ledgers",
         (
-            _option(
-                "-mr",
-                "--missingreplica",
-                metavar="BOOKIE",
-                help="only ledgers with missing copies on this bookie",
+            option(
+                "-mr --missingreplica BOOKIE", "only ledgers with missing copies on this bookie"
             ),
-            _option(
-                "-emr",
-                "--excludingmissingreplica",
-                metavar="BOOKIE",
-                help="no ledgers with missing copies on this bookie",
+            option(
+                "-emr --excludingmissingreplica BOOKIE",
+                "no ledgers with missing copies on this bookie",
             ),
         ),
         on_cluster=lambda a, client: repair.listunderreplicated(
@@ -440,21 +356,19 @@ VERBS = (
             _count("a", "ackQuorum", 2, "ack quorum"),
             _count("n", "numEntries", 1000, "number of entries"),
         ),
-        on_cluster=_simpletest,
-        refuse=lambda a: (
-            f"the number of entries must be at least 1, got {a.numEntries}"
-            if a.numEntries < 1
-            else None
+        on_cluster=lambda a, client: cluster.simpletest(
+            client, a.ensemble, a.writeQuorum, a.ackQuorum, a.numEntries
         ),
+        check=_check_entry_count,
     ),
     Verb(
         "autorecovery",
         "enable or disable autorecovery, or print whether it is enabled",
         (
             (
-                _flag("-e", "-enable", "--enable", help="enable autorecovery"),
-                _flag("-d", "-disable", "--disable", help="disable autorecovery"),
-                _flag("-status", "--status", help="print whether it is enabled (default)"),
+                flag("-e -enable --enable", "enable autorecovery"),
+                flag("-d -disable --disable", "disable autorecovery"),
+                flag("-status --status", "print whether it is enabled (default)"),
             ),
         ),
         on_cluster=lambda a, client: repair.autorecovery(
@@ -470,21 +384,24 @@ VERBS = (
         "recover",
         "copy the entries of lost bookies to other bookies",
         (
-            _option("bookies", metavar="BOOKIES", help="ids of the lost bookies, comma-separated"),
-            _option(
-                "-l", "-ledger", "--ledger", type=int, metavar="LEDGER", help="only this ledger"
-            ),
-            _flag("-sk", "--skipOpenLedgers", help="skip open ledgers"),
-            _flag("-dr", "-dryrun", "--dryrun", help="list the ledgers without copying anything"),
-            _flag(
-                "-d",
-                "-deleteCookie",
-                "--deleteCookie",
-                help="then delete the cookies, because the bookies will not return",
+            option("BOOKIES", "ids of the lost bookies, comma-separated"),
+            option("-l -ledger --ledger LEDGER", "only this ledger", type=int),
+            flag("-sk --skipOpenLedgers", "skip open ledgers"),
+            flag("-dr -dryrun --dryrun", "list the ledgers without copying anything"),
+            flag(
+                "-d -deleteCookie --deleteCookie",
+                "then delete the cookies, because the bookies will not return",
             ),
         ),
-        on_cluster=_recover,
-        refuse=_cookie_too_early,
+        on_cluster=lambda a, client: repair.recover(
+            client,
+            a.bookies.split(","),
+            ledger_id=a.ledger,
+            skip_open=a.skipOpenLedgers,
+            dry_run=a.dryrun,
+            delete_cookies=a.deleteCookie,
+        ),
+        check=_check_cookies_can_be_deleted,
         confirm=lambda a: (
             None if a.dryrun else f"Recover the entries of {', '.join(a.bookies.split(','))}?"
         ),
@@ -492,11 +409,7 @@ VERBS = (
     Verb(
         "decommissionbookie",
         "wait until no ledger needs a stopped bookie, then delete its cookie",
-        (
-            _option(
-                "-bookieid", "--bookieid", required=True, metavar="BOOKIE", help="id of the bookie"
-            ),
-        ),
+        (option("-bookieid --bookieid BOOKIE", "id of the bookie", required=True),),
         on_cluster=lambda a, client: repair.decommissionbookie(client, a.bookieid),
         confirm=lambda a: f"Remove {a.bookieid} from the cluster?",
         aliases=("decommission",),
@@ -505,17 +418,17 @@ VERBS = (
         "messageid",
         "print where a message is stored, down to files and offsets",
         (
-            _flag("-m", dest="data_too", help="also decode the bytes of the message"),
-            _option("id", metavar="ID", help="MessageID, as ledger:entry:partition:batchIndex"),
-            _option(
-                "bookies",
+            flag("-m", "also decode the bytes of the message", dest="data_too"),
+            option("ID", "MessageID, as ledger:entry:partition:batchIndex"),
+            option(
+                "BOOKIES",
+                "id and data folder of each bookie, such as b0=/data/b0",
                 nargs="+",
                 metavar="BOOKIE=FOLDER",
-                help="id and data folder of each bookie, such as b0=/data/b0",
             ),
         ),
         on_cluster=lambda a, client: find_lineage(client, *_message_arguments(a)),
-        refuse=_check_message_arguments,
+        check=_message_arguments,
         text=lineage_lines,
     ),
 )

@@ -115,22 +115,44 @@ class RealFile(OpenFile):
             raise with_path(error, self._path) from error
 
 
-class RealDisk:
+class DiskListing:
+    """The methods of a `Disk` that look up names in its directory.
+
+    They raise `OSError`, which includes the path, or `StorageDamagedException` if a path refers to
+    something other than a regular file (a FIFO, for example).
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        # Keep a string, because a flush accesses thousands of index files, and building a `Path`
+        # takes longer than the system call that uses it.
+        self._prefix = f"{root}/"
+
+    def exists(self, path: str) -> bool:
+        return is_regular(self._prefix + path)
+
+    def names(self, folder: str) -> list[str]:
+        return list_names(self.root / folder)
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        return list_files(self.root / folder, suffix)
+
+    def path(self, name: str) -> str:
+        return str(self.root / name)
+
+
+class RealDisk(DiskListing):
     """A `Disk` in one configured directory, which is created if it is missing.
 
-    Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path refers
-    to something other than a regular file (a FIFO, for example). On Windows, the constructor raises
+    Its methods raise the same errors as those of `DiskListing`. On Windows, the constructor raises
     `MissingPart`.
     """
 
     def __init__(self, root: Path) -> None:
         require_posix("a bookie")
-        self.root = root
+        super().__init__(root)
         _make_durable_folder(root)
         self._file_system = FileSystem(root)
-        # Keep a string, because a flush accesses thousands of index files, and building a `Path`
-        # takes longer than the system call that uses it.
-        self._prefix = f"{root}/"
 
     def create(self, path: str) -> RealFile:
         name = self._prefix + path
@@ -156,18 +178,6 @@ class RealDisk:
 
     def open(self, path: str) -> RealFile:
         return RealFile(self._prefix + path, 0)
-
-    def exists(self, path: str) -> bool:
-        return is_regular(self._prefix + path)
-
-    def names(self, folder: str) -> list[str]:
-        return list_names(self.root / folder)
-
-    def files(self, folder: str, suffix: str) -> list[str]:
-        return list_files(self.root / folder, suffix)
-
-    def path(self, name: str) -> str:
-        return str(self.root / name)
 
     def rename(self, old: str, new: str) -> None:
         os.rename(self._prefix + old, self._prefix + new)

@@ -26,6 +26,7 @@ HIGH_WATER_BYTES = 512 * 1024
 """A connection with at least this many unread bytes is not writable
 (`serverWriteBufferHighWaterMark`).
 """
+_CONNECT_TIMEOUT_S = 10.0
 _LENGTH = struct.Struct(">I")
 _CHANGE_ADDRESS = "set advertisedAddress to a host name or an address of this machine"
 _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, None)
@@ -261,8 +262,7 @@ class FrameConnection(Peer, asyncio.BufferedProtocol):
 
 
 class TcpNetwork:
-    def __init__(self, connect_timeout_s: float = 10.0) -> None:
-        self._connect_timeout_s = connect_timeout_s
+    def __init__(self) -> None:
         self._peers = Peers(PeerLimits(max_connections=sys.maxsize))
 
     async def connect(
@@ -270,7 +270,7 @@ class TcpNetwork:
     ) -> Connection:
         """Open a connection. Raises `OSError`, including `TimeoutError`."""
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._connect_timeout_s):
+        async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             _, connection = await loop.create_connection(
                 lambda: FrameConnection(lambda _: on_bodies, on_close, self._peers), host, port
             )

@@ -7,6 +7,7 @@ followed by a message that says how many were suppressed.
 import asyncio
 import errno
 import logging
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ class PeerLog(logging.Handler):
     def __init__(
         self,
         name: str,
-        clock_s: Callable[[], float],
+        clock_s: Callable[[], float] = time.monotonic,
         write: Callable[[str], object] = print_error,
     ) -> None:
         super().__init__(logging.INFO)

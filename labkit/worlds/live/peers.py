@@ -226,7 +226,6 @@ class Peers:
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
     def set_held_bytes(self, peer: Peer, size: int) -> None:
-        """Record how many bytes are currently held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size

@@ -37,6 +37,13 @@ def runner(capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
+def failure(result: tuple[int, str, str]) -> str:
+    """Return what a verb that must fail printed on standard error."""
+    code, _, errors = result
+    assert code == 1
+    return errors
+
+
 def json_lines(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 

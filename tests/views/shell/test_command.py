@@ -15,7 +15,7 @@ from labkit.views.shell.command import run_shell
 from labkit.views.shell.records import Source
 from labkit.views.shell.verbs import Verb
 from tests.system.storage.support import copy_of_golden
-from tests.views.shell.support import CLEAN, Run, json_lines
+from tests.views.shell.support import CLEAN, Run, failure, json_lines
 
 
 def test_the_folder_of_a_labkit_bookie_is_enough(
@@ -99,8 +99,7 @@ def test_a_directory_that_may_not_be_read_is_one_line(run: Run, tmp_path: Path) 
     index = copy_of_golden(CLEAN.name, tmp_path) / "l/current/0.log"
     index.unlink()
     index.mkdir()
-    code, _, errors = run(tmp_path, "readledger", "5")
-    assert code == 1
+    errors = failure(run(tmp_path, "readledger", "5"))
     assert errors.count("\n") == 1
 
 
@@ -117,7 +116,8 @@ def test_a_reader_that_leaves_early_ends_it_quietly() -> None:
 def test_a_line_feed_in_a_record_does_not_begin_a_line() -> None:
     lines: list[str] = []
     verb = Verb("lastmark", "", on_files=lambda _: [Source("a\nb\x1b")])
-    arguments = Namespace(row=verb, json=False)
+    files = {"data": None, "journal": None, "ledgers": None, "index": None}
+    arguments = Namespace(row=verb, json=False, zookeeper=None, **files)
     assert run_shell(arguments, lines.append) == 0
     assert lines == ["In a\\u000ab\\u001b"]
 
@@ -127,6 +127,7 @@ def test_a_line_feed_in_a_record_does_not_begin_a_line() -> None:
     [
         (["messageid", "3:0:-1:-1", "b0"], "expected BOOKIE=FOLDER"),
         (["messageid", "3:0:-1:-1", "b0=/nowhere"], "does not contain the folders"),
+        (["messageid", "3", "b0=/nowhere"], "'3' is not a MessageID"),
         (["simpletest", "-n", "0"], "the number of entries must be at least 1, got 0"),
     ],
 )
@@ -142,14 +143,3 @@ def test_wrong_arguments_are_reported_before_the_shell_connects(
     monkeypatch.setattr(command, "_connect", connect)
     assert main(["shell", "--zookeeper", "localhost:1", *arguments]) == 1
     assert message in capsys.readouterr().err
-
-
-def test_a_wrong_message_id_is_reported_before_the_shell_connects(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("journal", "ledgers"):
-        (tmp_path / name).mkdir()
-    monkeypatch.delattr(command, "_connect")
-    where = ["--zookeeper", "localhost:1"]
-    assert main(["shell", *where, "messageid", "3", f"b0={tmp_path}"]) == 1
-    assert "'3' is not a MessageID" in capsys.readouterr().err

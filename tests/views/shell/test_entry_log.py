@@ -8,7 +8,7 @@ from labkit.views.shell.entry_log import read_log, read_log_metadata
 from labkit.views.shell.folders import FileId, parse_file_id
 from labkit.views.shell.records import Damage, LedgerBytes, LogFile, LogMetadata, StoredEntry
 from tests.system.storage.support import CRC32C, copy_of_golden
-from tests.views.shell.support import CLEAN, ROLLED, Run, folders_of, json_lines, overwrite
+from tests.views.shell.support import CLEAN, ROLLED, Run, failure, folders_of, json_lines, overwrite
 
 
 def wanted(name: str) -> FileId:
@@ -76,8 +76,7 @@ def test_a_torn_log_is_one_line_with_file_and_offset(
 ) -> None:
     log = copy_of_golden(CLEAN.name, tmp_path) / "l/current/0.log"
     log.write_bytes(log.read_bytes()[:size])
-    code, _, errors = run(tmp_path, "readlog", "0")
-    assert code == 1
+    errors = failure(run(tmp_path, "readlog", "0"))
     assert errors.count("\n") == 1
     assert errors.startswith(f"labkit: 0.log, offset {offset}: ")
 

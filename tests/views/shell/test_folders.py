@@ -80,7 +80,7 @@ def test_a_file_is_found_in_any_of_several_directories(tmp_path: Path) -> None:
     (tmp_path / "l1/current/1a.log").touch()
     folders = open_folders([], [tmp_path / "l0", tmp_path / "l1"])
     found = find_file(folders.ledgers, "entry log", parse_file_id("26", ".log", 10))
-    assert found.name == str(tmp_path / "l1")
+    assert found.path("") == str(tmp_path / "l1")
 
 
 def test_the_shells_disk_cannot_be_written() -> None:
@@ -101,6 +101,6 @@ def test_the_shells_disk_cannot_be_written() -> None:
 def test_indexes_lie_with_the_ledgers_unless_named(tmp_path: Path) -> None:
     (tmp_path / "i").mkdir()
     (index,) = folders_of(CLEAN).indexes
-    assert index.name == str(CLEAN / "l")
+    assert index.path("") == str(CLEAN / "l")
     named = open_folders([], [CLEAN / "l"], [tmp_path / "i"])
-    assert [directory.name for directory in named.indexes] == [str(tmp_path / "i")]
+    assert [directory.path("") for directory in named.indexes] == [str(tmp_path / "i")]

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.system.model.entry import MAX_ENTRY_ID
 from tests.system.storage.support import add, copy_of_golden, open_store
-from tests.views.shell.support import CLEAN, Run, json_lines
+from tests.views.shell.support import CLEAN, Run, failure, json_lines
 
 ABOUT_INDEXES = [
     ("ledger", "5"),
@@ -87,8 +87,7 @@ def test_a_verb_about_indexes_refuses_the_directory_of_another_storage(
 ) -> None:
     database = copy_of_golden(CLEAN.name, tmp_path) / "l/current" / name
     database.mkdir()
-    code, _, errors = run(tmp_path, *verb)
-    assert code == 1
+    errors = failure(run(tmp_path, *verb))
     assert f"{database} belongs to BookKeeper's DbLedgerStorage" in errors
 
 
@@ -98,7 +97,6 @@ def test_files_common_to_every_storage_are_still_read(run: Run, tmp_path: Path) 
         assert run(tmp_path, *verb)[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["FIFO", "folder", "link"])
 @pytest.mark.parametrize(
     ("name", "verb"),
     [
@@ -118,19 +116,12 @@ def test_a_name_that_is_not_a_regular_file_is_refused_with_its_path(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
-    kind: str,
     verb: tuple[str, ...],
 ) -> None:
     path = copy_of_golden(CLEAN.name, tmp_path) / name
     monkeypatch.chdir(tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    if kind == "FIFO":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(tmp_path)
-    code, _, errors = run(tmp_path, *verb)
-    assert code == 1
-    assert f"{name} is a {kind}, expected a file: " in errors
+    os.mkfifo(path)
+    errors = failure(run(tmp_path, *verb))
+    assert f"{name} is a FIFO, expected a file: " in errors

@@ -21,7 +21,7 @@ from tests.system.storage.support import (
     kill,
     open_store,
 )
-from tests.views.shell.support import CLEAN, ROLLED, V6, Run, folders_of, overwrite
+from tests.views.shell.support import CLEAN, ROLLED, V6, Run, failure, folders_of, overwrite
 
 
 def index_of(root: Path, ledger_id: int) -> Path:
@@ -137,8 +137,7 @@ def test_a_lost_master_key_is_asked_for(run: Run, tmp_path: Path) -> None:
     for journal in (tmp_path / "j/current").iterdir():
         journal.write_bytes(b"BKLG\0\0\0\4")
     (tmp_path / "l/current/lastMark").unlink()
-    code, _, errors = run(tmp_path, "rebuildindex", "7")
-    assert code == 1
+    errors = failure(run(tmp_path, "rebuildindex", "7"))
     assert "no master key for ledger 7; give the ledger's password with --password" in errors
     assert run(tmp_path, "--password", "pw", "rebuildindex", "7")[0] == 0
     open_store(tmp_path).add_entry(7, 100, entry(7, 100), KEY, recovery=True)
@@ -154,15 +153,13 @@ def test_a_folder_that_a_bookie_holds_is_refused(run: Run, tmp_path: Path) -> No
     copy_of_golden(CLEAN.name, tmp_path)
     with (tmp_path / "l" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        code, _, errors = run(tmp_path, "rebuildindex", "5")
-        assert code == 1
+        errors = failure(run(tmp_path, "rebuildindex", "5"))
         assert "is in use by a bookie; stop it first" in errors
     assert run(tmp_path, "rebuildindex", "5")[0] == 0
 
 
 def test_a_folder_with_a_dirty_file_needs_force(run: Run, tmp_path: Path) -> None:
     (copy_of_golden(CLEAN.name, tmp_path) / "l/current/DIRTY").touch()
-    code, _, errors = run(tmp_path, "rebuildindex", "5")
-    assert code == 1
+    errors = failure(run(tmp_path, "rebuildindex", "5"))
     assert "add --force" in errors
     assert run(tmp_path, "rebuildindex", "--force", "5")[0] == 0

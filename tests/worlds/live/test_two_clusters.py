@@ -32,9 +32,11 @@ Both = tuple[LocalCluster, LocalCluster]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
+async def zookeeper(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[EmbeddedZooKeeper]:
     """Start a ZooKeeper server without any other data."""
-    async with EmbeddedZooKeeper() as server:
+    async with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 

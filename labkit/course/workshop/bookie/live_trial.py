@@ -106,18 +106,18 @@ def _format_errors(folders: BookieFolders) -> Iterator[str]:
     """Describe format errors in files from which labkit can nevertheless read the entries."""
     [journal], [ledgers] = folders.journals, folders.ledgers
     for path in sorted(
-        path for each in (journal, ledgers) for path in Path(each.name).rglob("*.*")
+        path for each in (journal, ledgers) for path in Path(each.path("")).rglob("*.*")
     ):
         start, data = _STARTS.get(path.suffix, b""), path.read_bytes()
         if data and not data.startswith(start):
             yield f"{path.name} starts with {data[:8]!r}, expected {start!r}"
         if path.suffix == ".idx" and (len(data) - DATA_OFFSET) % _INDEX_PAGE_SIZE:
             yield f"{path.name} ends inside a page of {_INDEX_PAGE_SIZE} bytes"
-    file_ids = journal_ids(journal.disk)
-    mark = read_last_mark(ledgers.disk)
+    file_ids = journal_ids(journal)
+    mark = read_last_mark(ledgers)
     if mark.file_id not in file_ids:
         yield f"lastMark points to {mark.file_name}, which does not exist"
-    for span in journal_spans(journal.disk, file_ids[-1]):
+    for span in journal_spans(journal, file_ids[-1]):
         if span.name == "rest":
             yield f"{file_ids[-1]:x}.txn: readers stop at offset {span.offset}, before its end"
 

@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 Use = Callable[[Program], Awaitable[None]]
 
 
-class ProgramError(Exception):
+class ProgramError(LabkitError):
     """Raised if the learner's program failed; the message contains the exception and, if known, the
     line that raised it.
     """
@@ -103,12 +103,8 @@ async def run_program(settings: ProgramSettings, use: Use, say: Say) -> None:
         learner = load(settings.file, seeds=0)
     except (NotLoadedError, NotImplementedError) as error:
         raise ProgramError(f"{settings.file}: {error}") from None
-    store = ZooKeeperStore(settings.metadata)
-    await store.start()
-    try:
+    async with ZooKeeperStore(settings.metadata) as store:
         await _run(settings, learner, store, use, say)
-    finally:
-        await store.stop()
 
 
 async def _run(

@@ -99,11 +99,13 @@ async def recover(
     ledger_id: int | None = None,
     skip_open: bool = False,
     dry_run: bool = False,
-) -> AsyncIterator[LedgerRecovery]:
+    delete_cookies: bool = False,
+) -> AsyncIterator[LedgerRecovery | CookieDeleted]:
     """Replicate the entries of lost bookies to other bookies, and update the ledgers' metadata.
 
     `ledger_id` restricts the replication to one ledger. An open ledger whose last ensemble includes
-    a lost bookie is recovered first, which fences it.
+    a lost bookie is recovered first, which fences it. With `delete_cookies`, the bookies' cookies
+    are deleted afterwards if all ledgers have been recovered.
 
     Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if the bookies
     are not in the cluster and no ledger refers to them.
@@ -111,7 +113,7 @@ async def recover(
     await _require_stopped(client, bookies)
     replicator = LedgerFragmentReplicator(client.context, AutoRecoveryConfig())
     ledger_ids = await client.list_ledgers() if ledger_id is None else [ledger_id]
-    is_referenced = False
+    is_referenced, all_recovered = False, not dry_run
     for each in ledger_ids:
         metadata = await _metadata(client, each)
         if metadata is None or (skip_open and metadata.state is not LedgerState.CLOSED):
@@ -126,12 +128,17 @@ async def recover(
         try:
             await _recover(client, replicator, each, metadata, bookies)
         except BKException as error:
+            all_recovered = False
             yield LedgerRecovery(each, count, recovered=False, error=str(error))
         else:
             yield LedgerRecovery(each, count, recovered=True)
-    if not is_referenced:
-        # No ledger refers to the bookies, so the user may have mistyped the ids.
+    deletes = delete_cookies and all_recovered
+    if deletes or not is_referenced:
+        # If no ledger refers to the bookies, the user may have mistyped the ids.
         await _require_members(client, bookies)
+    for bookie_id in bookies if deletes else ():
+        await delete_cookie(client.store, bookie_id)
+        yield CookieDeleted(bookie_id)
 
 
 async def _recover(
@@ -170,18 +177,6 @@ async def decommissionbookie(
         await asyncio.sleep(_POLL_INTERVAL_S)
     await delete_cookie(client.store, bookie_id)
     yield CookieDeleted(bookie_id)
-
-
-async def deletecookies(
-    client: BookKeeper, bookies: Collection[str]
-) -> AsyncIterator[CookieDeleted]:
-    """Delete these bookies' cookies. Raises `ShellError` if one of the bookies is not in the
-    cluster.
-    """
-    await _require_members(client, bookies)
-    for bookie_id in bookies:
-        await delete_cookie(client.store, bookie_id)
-        yield CookieDeleted(bookie_id)
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:

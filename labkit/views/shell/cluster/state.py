@@ -4,11 +4,12 @@ In BookKeeper: `tools/cli/commands/bookies/*.java`, `tools/cli/commands/bookie/*
 `tools/cli/commands/client/*.java`.
 """
 
+import uuid
 from collections.abc import AsyncIterator, Iterable
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.cluster import format_cluster, init_new_cluster, read_instance_id
-from labkit.system.metadata.ledger_layout import HIERARCHICAL, LAYOUTS
+from labkit.system.metadata.ledger_layout import LAYOUTS
 from labkit.system.metadata.registered_bookies import registered_bookies
 from labkit.system.metadata.registration import BOOKIE_RPC, all_bookies, find_endpoint
 from labkit.system.metadata.store import MetadataStore
@@ -31,28 +32,22 @@ from labkit.views.shell.cluster.records import (
 )
 
 
-async def initnewcluster(
-    store: MetadataStore, instance_id: str, layout_name: str | None = None
-) -> ClusterMade:
-    """Create the znodes of a new cluster; `instance_id` must be a new UUID.
-
-    Raises `ClusterInUseError` if a cluster already exists.
+async def initnewcluster(store: MetadataStore, layout_name: str) -> ClusterMade:
+    """Create the znodes of a new cluster. Raises `ClusterInUseError` if a cluster already
+    exists.
     """
-    layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
-    await init_new_cluster(store, instance_id, layout)
-    return ClusterMade(instance_id, layout.name)
+    instance_id = str(uuid.uuid4())
+    await init_new_cluster(store, instance_id, LAYOUTS[layout_name])
+    return ClusterMade(instance_id, layout_name)
 
 
-async def metaformat(
-    store: MetadataStore, instance_id: str, layout_name: str | None = None
-) -> ClusterMade:
-    """Delete a cluster's metadata and create a new cluster.
-
-    Raises `ClusterInUseError` if bookies are running.
+async def metaformat(store: MetadataStore, layout_name: str) -> ClusterMade:
+    """Delete a cluster's metadata and create a new cluster. Raises `ClusterInUseError` if bookies
+    are running.
     """
-    layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
-    await format_cluster(store, instance_id, layout)
-    return ClusterMade(instance_id, layout.name)
+    instance_id = str(uuid.uuid4())
+    await format_cluster(store, instance_id, LAYOUTS[layout_name])
+    return ClusterMade(instance_id, layout_name)
 
 
 async def whatisinstanceid(store: MetadataStore) -> InstanceId:

@@ -4,7 +4,7 @@
     http, call     request handlers and status codes; the parsed request
     csrf           rejects requests that another site's page makes a browser send
     clusters, namespaces, policies   clusters, tenants, brokers; namespaces and their settings
-    topics, partitions, stats        topics, requests for each partition, topic statistics
+    topics, partitions               topics and their statistics; requests for each partition
     subscriptions, messages          a topic's subscriptions and individual messages
     schemas                          a topic's schemas
 

@@ -137,7 +137,6 @@ class _Handler(RequestHandler):
     get = head = put = post = delete = patch = options = _serve
 
     def _check_request(self) -> None:
-        """Raise `StatusError` if the request is invalid or cross-site."""
         if self._foreign:
             raise StatusError(403, self._foreign)
         if len(self.request.uri or "") > MAX_URI_BYTES:

@@ -88,7 +88,10 @@ async def _examine(call: Call) -> object:
     start = call.options.get("initialPosition", "latest")
     if start not in ("earliest", "latest"):
         raise BadRequestError("initialPosition must be earliest or latest")
-    count = max(1, _number(call, "messagePosition", 1))
+    try:
+        count = max(1, int(call.options.get("messagePosition", 1)))
+    except ValueError:
+        raise BadRequestError("messagePosition must be a number") from None
     await check_not_partitioned(call, "examine")
     topic = await call.open_topic()
     chain = topic.ledger.chain
@@ -148,13 +151,6 @@ def parse_position(body: object) -> Position:
 
 def _is_long(number: object) -> TypeGuard[int]:
     return isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**63
-
-
-def _number(call: Call, name: str, default: int) -> int:
-    try:
-        return int(call.options.get(name, default))
-    except ValueError:
-        raise BadRequestError(f"{name} must be a number") from None
 
 
 async def _message(topic: BrokerTopic, position: Position | None) -> Binary:

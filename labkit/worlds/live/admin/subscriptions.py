@@ -28,7 +28,6 @@ _MAX_BATCH_SIZE = 64 * 1024
 
 
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
-    """Return the topic and the subscription in the path. Raises `BrokerError`."""
     topic = await call.open_topic()
     return topic, topic.subscriptions.find(call.subscription)
 

@@ -94,11 +94,7 @@ class KnownKeys:
 
 
 def describe_unused(unused: Mapping[str, str]) -> str:
-    """Return a line that lists the unused keys, likely misspellings first, or "" if there are
-    none.
-    """
-    if not unused:
-        return ""
+    """Return a line that lists the unused keys, likely misspellings first."""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]
     names += [name for name, near in unused.items() if not near]
     more = f" and {len(names) - _MAX_LISTED_KEYS} others" if len(names) > _MAX_LISTED_KEYS else ""

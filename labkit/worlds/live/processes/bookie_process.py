@@ -11,7 +11,6 @@ In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 import asyncio
 import json
 import os
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -63,14 +62,10 @@ async def run_bookie(
     `OSError` if its disk fails.
     """
     raise_open_file_limit()
-    report_failed_accepts(PeerLog(settings.bookie_id, time.monotonic))
+    report_failed_accepts(PeerLog(settings.bookie_id))
     cancel_on_stop_signal()
-    metadata = ZooKeeperStore(settings.metadata)
-    await metadata.start()
-    try:
+    async with ZooKeeperStore(settings.metadata) as metadata:
         await _serve(settings, metadata, announce, warn, open_store)
-    finally:
-        await metadata.stop()
 
 
 async def _serve(

@@ -12,7 +12,6 @@ import asyncio
 import json
 import os
 import ssl
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -56,12 +55,8 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """
     raise_open_file_limit()
     cancel_on_stop_signal()
-    metadata = ZooKeeperStore(settings.metadata)
-    await metadata.start()
-    try:
+    async with ZooKeeperStore(settings.metadata) as metadata:
         await _serve(settings, metadata, announce)
-    finally:
-        await metadata.stop()
 
 
 async def _serve(
@@ -72,7 +67,7 @@ async def _serve(
 
     recorder = Recorder(settings.broker_id, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
-    log = PeerLog(settings.broker_id, time.monotonic)
+    log = PeerLog(settings.broker_id)
     report_failed_accepts(log)
     # Bind the ports first, because the broker needs its address, but accept clients only later.
     host, peers = settings.host, Peers(_LIMITS.within_open_files(_OTHER_DESCRIPTORS))

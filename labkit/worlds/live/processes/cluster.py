@@ -128,7 +128,6 @@ class LocalCluster:
 
     @property
     def metadata(self) -> MetadataLocation:
-        """The location of the cluster's metadata."""
         return self._location or self.embedded_zookeeper.location
 
     @property
@@ -145,11 +144,9 @@ class LocalCluster:
         return "pulsar://" + ",".join(self._authority_of(name, "port") for name in self._brokers)
 
     def service_url_of(self, broker: str) -> str:
-        """Return the service URL of a single broker."""
         return f"pulsar://{self._authority_of(broker, 'port')}"
 
     def web_url_of(self, broker: str) -> str:
-        """Return the URL of a broker's HTTP server."""
         return f"http://{self._authority_of(broker, 'web_port')}"
 
     def _authority_of(self, broker: str, port: str) -> str:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.bookie.disk_monitor import DiskConfig
@@ -219,7 +219,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig) -> BookieSetti
         raise BKIncorrectParameterException(
             "indexDirectories differs from ledgerDirectories; labkit stores indexes in the latter"
         )
-    process["bookie_id"], process["port"] = _id_and_port(options.id, options.port, config)
+    process["bookie_id"], process["port"] = _id_and_port(options.id, options.port, process)
     if not process["bookie_id"]:
         raise _missing("--id", "bookieId or advertisedAddress")
     if options.data:
@@ -247,7 +247,8 @@ def autorecovery_settings(
     `BKIncorrectParameterException`.
     """
     return AutoRecoverySettings(
-        _id_and_port(options.id, None, config)[0] or socket.gethostname(),
+        _id_and_port(options.id, None, fields_in(config.properties, BookieSettings))[0]
+        or socket.gethostname(),
         _metadata(options.zookeeper, config),
         config.autorecovery,
         options.trace_from_start,
@@ -255,14 +256,13 @@ def autorecovery_settings(
 
 
 def _id_and_port(
-    id_option: str | None, port_option: int | None, config: ServerConfig
+    id_option: str | None, port_option: int | None, process: Mapping[str, Any]
 ) -> tuple[str, int]:
     """Return the bookie's id ("" if it is not configured) and its port (0 for any free port).
 
-    As in BookKeeper, the id is `bookieId` or, if that is not set, `advertisedAddress:bookiePort`.
-    Raises `BKIncorrectParameterException`.
+    `process` contains the settings in the file. As in BookKeeper, the id is `bookieId` or, if that
+    is not set, `advertisedAddress:bookiePort`. Raises `BKIncorrectParameterException`.
     """
-    process = fields_in(config.properties, BookieSettings)
     bookie_id, address = id_option or process.get("bookie_id", ""), process.get("host", "")
     is_port_of_id = bool(address and not bookie_id)
     port: int | None = port_option

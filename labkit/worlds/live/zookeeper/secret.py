@@ -68,10 +68,12 @@ def check_secrets_folder() -> Path:
         status = folder.lstat()
     except FileNotFoundError:
         return folder
-    if status.st_uid == own_user() and stat.S_ISDIR(status.st_mode):
+    if status.st_uid != own_user():
+        why = "it belongs to another user"
+    elif not stat.S_ISDIR(status.st_mode):
+        why = "it is not a folder"
+    else:
         return folder
-    is_own = status.st_uid == own_user()
-    why = "it is not a folder" if is_own else "it belongs to another user"
     raise MissingPart(
         "ZooKeeper",
         f"its secret cannot be kept in {folder}: {why}",

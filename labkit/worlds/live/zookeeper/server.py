@@ -13,7 +13,6 @@ import importlib.util
 import os
 import re
 import secrets
-import tempfile
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -140,9 +139,8 @@ class EmbeddedZooKeeper:
     """A ZooKeeper server on a loopback port, in a process that exits together with this one.
 
     `folder` is the directory for its data, its configuration, and the newest 3 MB of its log
-    `zookeeper.log`. A server that is restarted on the same directory has the same znodes. Without
-    `folder`, each start creates a temporary directory, which `stop` deletes. Port 0 selects a free
-    port, which is reused by later starts.
+    `zookeeper.log`. A server that is restarted on the same directory has the same znodes. Port 0
+    selects a free port, which is reused by later starts.
 
     The server accepts only this user's clients. `labkit.worlds.live.zookeeper.secret` explains how
     clients authenticate. Java clients need `-Djava.security.auth.login.config=` with the path
@@ -151,11 +149,10 @@ class EmbeddedZooKeeper:
     Session timeouts can be between 1 and 60 s. An expired session is detected within 0.5 s.
     """
 
-    def __init__(self, folder: Path | None = None, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
         self.port = port
         self.secret = secrets.token_hex(32)
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -171,7 +168,7 @@ class EmbeddedZooKeeper:
     @property
     def login_file(self) -> Path:
         """The file from which Java clients read the secret while the server is running."""
-        return self._running_folder / LOGIN_NAME
+        return self.folder / LOGIN_NAME
 
     @property
     def is_up(self) -> bool:
@@ -208,7 +205,6 @@ class EmbeddedZooKeeper:
                 return
 
     async def stop(self) -> None:
-        """Stop the server and wait for it to exit. Also delete its directory if it is temporary."""
         if self._process is not None and self._process.stdin is not None:
             withdraw(self.address, self.secret)
             self._process.stdin.close()
@@ -221,9 +217,6 @@ class EmbeddedZooKeeper:
                 self._process.kill()
                 await self._process.wait()
             self._process = None
-        if self._temporary is not None:
-            await asyncio.to_thread(self._temporary.cleanup)
-            self._temporary = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -232,18 +225,8 @@ class EmbeddedZooKeeper:
     async def __aexit__(self, *exc_info: object) -> None:
         await self.stop()
 
-    @property
-    def _running_folder(self) -> Path:
-        if self.folder is not None:
-            return self.folder
-        if self._temporary is None:
-            raise RuntimeError("ZooKeeper is not running: await start() first")
-        return Path(self._temporary.name)
-
     async def _start_on(self, port: int) -> None:
-        if self.folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
-        folder = self._running_folder.resolve()
+        folder = self.folder.resolve()
         try:
             log_start = await asyncio.to_thread(_log_size, folder)
             command, output = await _prepare_in_thread(folder, port, self.secret)

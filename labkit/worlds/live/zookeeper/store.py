@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
@@ -161,6 +161,13 @@ class ZooKeeperStore:
         # Use a thread, because kazoo waits for its own threads and must not block the loop.
         await asyncio.to_thread(self.client.stop)
         await asyncio.to_thread(self.client.close)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.stop()
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` on the event loop whenever a new session replaces an expired one."""

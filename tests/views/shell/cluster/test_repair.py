@@ -58,6 +58,7 @@ async def recovered(
         async for ledger in repair.recover(
             client, [bookie], ledger_id=ledger_id, skip_open=skip_open
         )
+        if isinstance(ledger, LedgerRecovery)
     ]
 
 

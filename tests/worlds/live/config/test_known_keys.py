@@ -47,17 +47,13 @@ def test_each_key_is_one_of_bookkeepers_or_pulsars(
     assert not table.obeyed.keys() & table.refused.keys()
 
 
-def test_each_refused_key_has_a_reason() -> None:
-    assert [key.name for _, key in REFUSING if not key.why] == []
-
-
 @pytest.mark.parametrize(("table", "key"), REFUSING, ids=lambda it: getattr(it, "name", ""))
 def test_a_refused_key_is_named_and_what_labkit_does_anyway_is_accepted(
     table: KnownKeys, key: RefusedKey
 ) -> None:
     for value in (*key.accepted, ""):
         assert table.unused({key.name: value}) == {}
-    message = f"^labkit does not support this value of {key.name}: .*; remove the key"
+    message = f"^labkit does not support this value of {key.name}: .+; remove the key"
     with pytest.raises(BKIncorrectParameterException, match=message):
         table.unused({key.name: "other"})
 
@@ -74,45 +70,46 @@ def test_a_published_default_is_never_refused(table: KnownKeys, published: dict[
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("table", "line"),
     [
-        "tlsKeyStore=/its/path",
-        "bookieAuthProviderFactoryClass=org.example.Auth",
-        "journalSyncData=false",
-        "journalWriteData=false",
-        "zkEnableSecurity=true",
-        "delayEnsembleChange=true",
+        *(
+            (BOOKKEEPER_KEYS, line)
+            for line in (
+                "tlsKeyStore=/its/path",
+                "bookieAuthProviderFactoryClass=org.example.Auth",
+                "journalSyncData=false",
+                "journalWriteData=false",
+                "zkEnableSecurity=true",
+                "delayEnsembleChange=true",
+            )
+        ),
+        *(
+            (PULSAR_KEYS, line)
+            for line in (
+                "authenticationProviders=org.apache.pulsar.broker.authentication."
+                "AuthenticationProviderTls",
+                "anonymousUserRole=somebody",
+                "tlsRequireTrustedClientCertOnConnect=true",
+                "encryptionRequireOnProducer=true",
+                "managedLedgerDigestType=MAC",
+                "managedLedgerOffloadDriver=aws-s3",
+                "bookkeeperClientIsolationGroups=group",
+                "subscriptionTypesEnabled=Exclusive",
+                "bookkeeper_delayEnsembleChange=true",
+                "bookkeeper_tlsKeyStore=/its/path",
+                "bookkeeper_zkServers=elsewhere:2181",
+            )
+        ),
     ],
 )
-def test_a_bookie_does_not_start_without_what_decides_on_durability_place_or_access(
-    line: str,
+def test_no_server_starts_without_what_decides_on_durability_place_or_access(
+    table: KnownKeys, line: str
 ) -> None:
-    with pytest.raises(BKIncorrectParameterException, match=line.partition("=")[0]):
-        parse_server_config(line.encode(), "the.conf")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderTls",
-        "anonymousUserRole=somebody",
-        "tlsRequireTrustedClientCertOnConnect=true",
-        "encryptionRequireOnProducer=true",
-        "managedLedgerDigestType=MAC",
-        "managedLedgerOffloadDriver=aws-s3",
-        "bookkeeperClientIsolationGroups=group",
-        "subscriptionTypesEnabled=Exclusive",
-        "bookkeeper_delayEnsembleChange=true",
-        "bookkeeper_tlsKeyStore=/its/path",
-        "bookkeeper_zkServers=elsewhere:2181",
-    ],
-)
-def test_nor_does_a_broker(line: str) -> None:
     key, _, value = line.partition("=")
     with pytest.raises(
         BKIncorrectParameterException, match=f"^labkit does not support this value of {key}:"
     ):
-        PULSAR_KEYS.unused({key: value})
+        table.unused({key: value})
 
 
 def test_a_refusal_shows_no_password() -> None:
@@ -136,7 +133,6 @@ def test_an_unknown_key_is_ignored_and_the_one_that_may_be_meant_is_named_first(
 def test_keys_without_effect_are_named_in_a_line_however_many_there_are() -> None:
     line = describe_unused({f"key{number}": "" for number in range(23)})
     assert line.endswith(", key18, key19 and 3 others")
-    assert describe_unused({}) == ""
 
 
 def test_autorecovery_alone_does_not_mind_what_its_bookies_store() -> None:

@@ -76,11 +76,9 @@ async def test_an_invalid_address_is_refused(address: str) -> None:
 
 async def test_nothing_is_left_running_after_a_session(zookeeper: EmbeddedZooKeeper) -> None:
     before = threads_of_kazoo()
-    store = ZooKeeperStore(zookeeper.location)
-    await store.start()
-    await store.exists("/", lambda: None)
-    assert len(threads_of_kazoo()) > len(before)
-    await store.stop()
+    async with ZooKeeperStore(zookeeper.location) as store:
+        await store.exists("/", lambda: None)
+        assert len(threads_of_kazoo()) > len(before)
     assert threads_of_kazoo() == before
 
 
@@ -140,11 +138,9 @@ async def test_connection_that_breaks_while_the_secret_is_proved_is_made_again(
     monkeypatch.setenv(SECRET_VARIABLE, zookeeper.secret)
     async with await asyncio.start_server(relay, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        store = ZooKeeperStore(MetadataLocation(f"127.0.0.1:{port}"))
-        await store.start()
-        assert await store.children("/")
-        assert count > 1
-        await store.stop()
+        async with ZooKeeperStore(MetadataLocation(f"127.0.0.1:{port}")) as store:
+            assert await store.children("/")
+            assert count > 1
 
 
 async def test_ephemeral_node_of_a_killed_process_goes_and_its_watch_is_reported(
@@ -167,11 +163,10 @@ async def test_ephemeral_node_of_a_killed_process_goes_and_its_watch_is_reported
 async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
     tmp_path: Path,
 ) -> None:
-    server = EmbeddedZooKeeper(tmp_path)
-    await server.start()
-    store = ZooKeeperStore(server.location, LONG_SESSION_S)
-    await store.start()
-    try:
+    async with (
+        EmbeddedZooKeeper(tmp_path) as server,
+        ZooKeeperStore(server.location, LONG_SESSION_S) as store,
+    ):
         renewed, changed = asyncio.Event(), asyncio.Event()
         store.on_new_session(renewed.set)
         await store.create("/kept/me", b"", ephemeral=True)
@@ -182,33 +177,23 @@ async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
             await changed.wait()
         assert await store.children("/kept") == ["me"]
         assert not renewed.is_set()
-    finally:
-        await store.stop()
-        await server.stop()
 
 
 async def test_server_that_lost_the_session_is_found_again(tmp_path: Path) -> None:
     first = EmbeddedZooKeeper(tmp_path / "first")
     await first.start()
-    store = ZooKeeperStore(first.location)
-    await store.start()
-    renewed = asyncio.Event()
-    store.on_new_session(renewed.set)
-    await first.stop()
-    second = EmbeddedZooKeeper(tmp_path / "second", first.port)
-    second.secret = first.secret
-    await second.start()
-    # A server that has processed fewer transactions than the client has seen would reject the
-    # client.
-    other = ZooKeeperStore(second.location)
-    await other.start()
-    for number in range(5):
-        await other.create(f"/done/{number}", b"")
-    await other.stop()
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            await renewed.wait()
-        assert await store.create("/me", b"", ephemeral=True) == "/me"
-    finally:
-        await store.stop()
-        await second.stop()
+    async with ZooKeeperStore(first.location) as store:
+        renewed = asyncio.Event()
+        store.on_new_session(renewed.set)
+        await first.stop()
+        second = EmbeddedZooKeeper(tmp_path / "second", first.port)
+        second.secret = first.secret
+        async with second:
+            # A server that has processed fewer transactions than the client has seen would reject
+            # the client.
+            async with ZooKeeperStore(second.location) as other:
+                for number in range(5):
+                    await other.create(f"/done/{number}", b"")
+            async with asyncio.timeout(DEADLINE_S):
+                await renewed.wait()
+            assert await store.create("/me", b"", ephemeral=True) == "/me"
