@@ -1,10 +1,12 @@
 """A broker's HTTP port over TCP. The broker keeps its data in memory, and has the namespace t/n."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+import pytest_asyncio
 from tornado.netutil import bind_sockets
 
 from labkit.system.broker.tenants import create_namespace, create_tenant, new_policies, new_tenant
@@ -35,6 +37,12 @@ class Site:
         """Send a request and return the status; `more` contains additional headers."""
         return (await self.ask(method, path, body, **more))[0]
 
+    async def json(self, method: str, path: str, body: Any = None, **more: str) -> tuple[int, Any]:
+        """Send a request with a JSON body, and return the status and the decoded response."""
+        data = b"" if body is None else json.dumps(body).encode()
+        status, _, answer = await self.ask(method, path, data, **more)
+        return status, json.loads(answer) if answer else None
+
     async def ask(
         self, method: str, path: str, body: bytes = b"", **more: str
     ) -> tuple[int, str, str]:
@@ -59,9 +67,8 @@ class Site:
         return int(head.split()[1]), "".join(kinds).removeprefix("Content-Type: "), rest
 
 
-@asynccontextmanager
-async def running_site() -> AsyncIterator[Site]:
-    """Run the server until the block ends."""
+@pytest_asyncio.fixture
+async def site() -> AsyncIterator[Site]:
     broker = held_broker()
     await broker.start()
     await create_tenant(broker.store, "t", new_tenant([], [broker.cluster]))

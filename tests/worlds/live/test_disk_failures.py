@@ -82,8 +82,22 @@ async def check_again(bookie: RealBookie, entry_count: int) -> None:
         await check(client, entry_count)
 
 
-def one_line(said: str) -> str:
-    assert said.count("\n") == 1
+async def store_one_entry(bookie: RealBookie) -> None:
+    """Run the bookie until it has acknowledged an entry."""
+    async with bookie, RawClient(bookie.port) as client:
+        assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
+        assert await bookie.stop() == (EXIT_OK, "")
+
+
+async def refusal(bookie: RealBookie, exit_code: int = EXIT_FAILED) -> str:
+    """Start a bookie that does not start, and return the line that it prints."""
+    await bookie.launch()
+    return await last_line(bookie, exit_code)
+
+
+async def last_line(bookie: RealBookie, exit_code: int) -> str:
+    code, said = await bookie.last_words()
+    assert (code, said.count("\n")) == (exit_code, 1)
     return said
 
 
@@ -174,13 +188,11 @@ async def test_bookie_that_may_not_be_read_only_says_what_is_missing_and_stops(
     bookie = RealBookie(tmp_path / "never-read-only", zookeeper.address, keys)
     async with bookie, RawClient(bookie.port) as client:
         acked, _ = await add_until_refused(client)
-        code, words = await bookie.last_words()
-        assert (code, acked > 0) == (EXIT_FAILED, True)
-        assert "free disk space, or set readOnlyModeEnabled=true" in one_line(words)
-    await bookie.launch()
-    code, words = await bookie.last_words()
-    assert code == EXIT_FAILED
-    assert f"{small_disk.folder}/ledgers is" in one_line(words)
+        assert acked > 0
+        words = await last_line(bookie, EXIT_FAILED)
+        assert "free disk space, or set readOnlyModeEnabled=true" in words
+    words = await refusal(bookie)
+    assert f"{small_disk.folder}/ledgers is" in words
     assert "not enough space for the replayed entries" in words
     small_disk.remount("size=32m")
     await check_again(bookie, acked)
@@ -194,9 +206,8 @@ async def test_bookie_whose_journal_disk_is_full_stops_and_acknowledges_nothing_
     async with bookie, RawClient(bookie.port) as client:
         acked, said = await add_until_refused(client)
         assert (acked > 100, said) == (True, b"")
-        code, words = await bookie.last_words()
-        assert code == EXIT_DISK_FAILED
-        assert NO_SPACE in one_line(words)
+        words = await last_line(bookie, EXIT_DISK_FAILED)
+        assert NO_SPACE in words
         assert f"{small_disk.folder}/journal/current/" in words
         assert "free some space on that file system" in words
     small_disk.remount("size=32m")
@@ -220,9 +231,8 @@ async def test_bookie_stops_when_a_file_cannot_grow(
     async with limited, RawClient(limited.port) as client:
         acked, said = await add_until_refused(client)
         assert (acked > 100, said) == (True, b"")
-        code, words = await limited.last_words()
-        assert code == EXIT_DISK_FAILED
-        assert os.strerror(errno.EFBIG) in one_line(words)
+        words = await last_line(limited, EXIT_DISK_FAILED)
+        assert os.strerror(errno.EFBIG) in words
         assert f"{limited.folder}/" in words
         assert "ulimit -f" in words
     await check_again(RealBookie(tmp_path / name, zookeeper.address, keys), acked)
@@ -234,14 +244,10 @@ async def test_bookie_over_a_read_only_folder_says_so_and_starts_when_it_is_writ
 ) -> None:
     keys: dict[str, object] = {"ledgerDirectories": small_disk.folder / "ledgers"}
     bookie = RealBookie(tmp_path / "unwritable", zookeeper.address, keys)
-    async with bookie, RawClient(bookie.port) as client:
-        assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
-        assert await bookie.stop() == (EXIT_OK, "")
+    await store_one_entry(bookie)
     small_disk.remount("ro")
-    await bookie.launch()
-    code, said = await bookie.last_words()
-    assert code == EXIT_DISK_FAILED
-    assert str(small_disk.folder) in one_line(said)
+    said = await refusal(bookie, EXIT_DISK_FAILED)
+    assert str(small_disk.folder) in said
     assert os.strerror(errno.EROFS) in said
     assert "mount it writable" in said
     small_disk.remount("rw")
@@ -266,17 +272,12 @@ async def test_bookie_over_what_is_not_its_own_says_where_it_lies_and_changes_no
     words: str,
 ) -> None:
     bookie = RealBookie(tmp_path / name.replace("/", "-"), zookeeper.address, {})
-    async with bookie, RawClient(bookie.port) as client:
-        assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
-        assert await bookie.stop() == (EXIT_OK, "")
+    await store_one_entry(bookie)
     path = bookie.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     make(path)
     before = sorted(map(str, bookie.folder.rglob("*")))
-    await bookie.launch()
-    code, said = await bookie.last_words()
-    assert code == EXIT_FAILED
-    assert f"{path} {words}" in one_line(said)
+    assert f"{path} {words}" in await refusal(bookie)
     assert sorted(map(str, bookie.folder.rglob("*"))) == before
     path.rmdir() if path.is_dir() else path.unlink()
     await check_again(bookie, 1)
@@ -289,15 +290,15 @@ async def test_bookies_whose_directories_lie_side_by_side_share_none_of_them(
         {"journalDirectories": tmp_path / f"j{n}", "ledgerDirectories": tmp_path / f"l{n}"}
         for n in (1, 2)
     )
-    async with RealBookie(tmp_path / "side-1", zookeeper.address, dict(first)):
+    async with RealBookie(tmp_path / "side-1", zookeeper.address, dict(first)) as bookie:
         async with RealBookie(tmp_path / "side-2", zookeeper.address, dict(second)):
             pass
         shared = {**second, "ledgerDirectories": tmp_path / "l1"}
         thief = RealBookie(tmp_path / "side-3", zookeeper.address, dict(shared))
-        await thief.launch()
-        code, said = await thief.last_words()
-        assert code == EXIT_FAILED
-        assert f"{tmp_path / 'l1'} is in use by another bookie process" in one_line(said)
+        said = await refusal(thief)
+        assert f"{tmp_path / 'l1'} is in use by another bookie process" in said
+        async with RawClient(bookie.port) as client:
+            assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
 
 
 @pytest.mark.parametrize("directory", ["journal", "ledgers"])
@@ -305,14 +306,10 @@ async def test_bookie_without_a_cookie_in_one_directory_does_not_start(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path, directory: str
 ) -> None:
     bookie = RealBookie(tmp_path / f"no-cookie-{directory}", zookeeper.address, {})
-    async with bookie, RawClient(bookie.port) as client:
-        assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
+    await store_one_entry(bookie)
     cookie = bookie.folder / directory / "current" / "VERSION"
     aside = cookie.rename(bookie.folder / "VERSION")
-    await bookie.launch()
-    code, said = await bookie.last_words()
-    assert code == EXIT_FAILED
-    assert "a disk is missing or was replaced" in one_line(said)
+    assert "a disk is missing or was replaced" in await refusal(bookie)
     aside.rename(cookie)
     await check_again(bookie, 1)
 
@@ -323,14 +320,10 @@ async def test_bookie_over_the_disk_of_another_bookie_does_not_start(
     mine = RealBookie(tmp_path / "mine", zookeeper.address, {})
     other = RealBookie(tmp_path / "other", zookeeper.address, {})
     for bookie in (mine, other):
-        async with bookie, RawClient(bookie.port) as client:
-            assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
+        await store_one_entry(bookie)
     (mine.folder / "ledgers").rename(mine.folder / "aside")
     shutil.copytree(other.folder / "ledgers", mine.folder / "ledgers")
-    await mine.launch()
-    code, said = await mine.last_words()
-    assert code == EXIT_FAILED
-    assert "does not match this bookie: bookie_id is 'other' there and '" in one_line(said)
+    assert "does not match this bookie: bookie_id is 'other' there and '" in await refusal(mine)
     shutil.rmtree(mine.folder / "ledgers")
     (mine.folder / "aside").rename(mine.folder / "ledgers")
     await check_again(mine, 1)

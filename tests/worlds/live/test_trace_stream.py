@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -26,6 +27,20 @@ def recorder() -> Recorder:
     return Recorder("b0", lambda: 42)
 
 
+class Follower(TraceStream):
+    """A connection to a trace server, and the rows that it has received."""
+
+    def __init__(self, port: int) -> None:
+        self.rows: list[Event] = []
+        super().__init__(LOOPBACK, port, self.rows.extend)
+
+
+async def followed(port: int) -> Follower:
+    follower = Follower(port)
+    await follower.start()
+    return follower
+
+
 async def test_nothing_is_recorded_without_a_listener() -> None:
     node = recorder()
     port = await TraceServer(node).start()
@@ -38,19 +53,18 @@ async def test_nothing_is_recorded_without_a_listener() -> None:
 
 
 async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
-    node, first, second = recorder(), list[Event](), list[Event]()
+    node = recorder()
     port = await TraceServer(node).start()
-    streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
-    await streams[0].start()
+    first = await followed(port)
     node.record("add.pushed", 7, 0, size=3)
-    await streams[1].start()
+    second = await followed(port)
     node.record("recovery.started", 7, segments=((0, ("b0", "b1")),))
-    await until(lambda: len(first) == 2 and len(second) == 1)
-    assert first == [
+    await until(lambda: len(first.rows) == 2 and len(second.rows) == 1)
+    assert first.rows == [
         unnumbered_event(42, "b0", "add.pushed", 7, 0, size=3),
         unnumbered_event(42, "b0", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
     ]
-    assert second == first[1:]
+    assert second.rows == first.rows[1:]
 
 
 async def test_nothing_is_written_for_a_listener_that_is_gone(
@@ -69,27 +83,26 @@ async def test_nothing_is_written_for_a_listener_that_is_gone(
 
 
 async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
-    node, first, second = recorder(), list[Event](), list[Event]()
+    node = recorder()
     server = TraceServer(node, from_start=True)
     node.record("journal.replayed", size=5)
     port = await server.start()
-    for sink in (first, second):
-        await TraceStream(LOOPBACK, port, sink.extend).start()
-    assert [row.kind for row in first] == ["journal.replayed"]
-    assert second == []
+    first, second = await followed(port), await followed(port)
+    assert [row.kind for row in first.rows] == ["journal.replayed"]
+    assert second.rows == []
 
 
 async def test_a_start_may_have_more_rows_than_fit_into_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.LINE_LIMIT", 1024 * 1024)
-    node, rows, count = recorder(), list[Event](), 20_000
+    node, count = recorder(), 20_000
     server = TraceServer(node, from_start=True)
     for number in range(count):
         node.record("entry_log.written", 7, number, file="0.log", offset=number, size=100)
-    await TraceStream(LOOPBACK, await server.start(), rows.extend).start()
-    await until(lambda: len(rows) == count)
-    assert [row.entry for row in rows] == list(range(count))
+    follower = await followed(await server.start())
+    await until(lambda: len(follower.rows) == count)
+    assert [row.entry for row in follower.rows] == list(range(count))
 
 
 async def test_rows_of_another_thread_are_written_by_the_event_loop(
@@ -102,21 +115,19 @@ async def test_rows_of_another_thread_are_written_by_the_event_loop(
         write(writer, data)
 
     monkeypatch.setattr(asyncio.StreamWriter, "write", noting_write)
-    node, rows = recorder(), list[Event]()
-    await TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend).start()
+    node = recorder()
+    follower = await followed(await TraceServer(node).start())
     await asyncio.to_thread(node.record, "memtable.flushed", size=3)
-    await until(lambda: len(rows) == 1)
+    await until(lambda: len(follower.rows) == 1)
     assert writers == {threading.get_ident()}
 
 
 async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    node, first, second = recorder(), list[Event](), list[Event]()
+    node = recorder()
     port = await TraceServer(node).start()
-    streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
-    for stream in streams:
-        await stream.start()
+    first, second = await followed(port), await followed(port)
     loop, calls = asyncio.get_running_loop(), list[object]()
     wake = loop.call_soon_threadsafe
 
@@ -135,9 +146,9 @@ async def test_rows_of_another_thread_wake_the_event_loop_once_for_all_listeners
     thread.start()
     thread.join()
     assert len(calls) == 1
-    await until(lambda: len(first) == len(second) == 100)
-    assert [row.size for row in first] == list(range(100))
-    assert second == first
+    await until(lambda: len(first.rows) == len(second.rows) == 100)
+    assert [row.size for row in first.rows] == list(range(100))
+    assert second.rows == first.rows
 
 
 @pytest.mark.promise("A trace listener that does not read is dropped with a log message")
@@ -145,21 +156,16 @@ async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_g
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_WAITING_ROWS", 1000)
-    node, rows, count = recorder(), list[Event](), 10_000
+    node, count = recorder(), 10_000
     port = await TraceServer(node).start()
     _, deaf = await asyncio.open_connection(LOOPBACK, port, limit=1)
     await until(lambda: node.listening)
-    polite = TraceStream(LOOPBACK, port, rows.extend)
-    await polite.start()
-
-    async def until_received(count: int) -> None:
-        await until(lambda: len(rows) >= count)
-
+    follower = await followed(port)
     for number in range(count):
         node.record("read.failed", 7, number, error="x" * 2000)
         if number % 100 == 0:
-            await until_received(number - 100)
-    await until(lambda: len(rows) == count)
+            await until(partial(lambda count: len(follower.rows) >= count, number - 100))
+    await until(lambda: len(follower.rows) == count)
     [line] = [record.getMessage() for record in caplog.records]
     assert "1001 trace rows are queued for ('127.0.0.1'" in line
     deaf.close()
@@ -169,15 +175,14 @@ async def test_listener_that_is_dropped_learns_it_when_it_reads_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_WAITING_ROWS", 1000)
-    node, rows = recorder(), list[Event]()
-    stream = TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend)
-    await stream.start()
+    node = recorder()
+    follower = await followed(await TraceServer(node).start())
     for number in range(100_000):
         node.record("read.failed", 7, number, error="x" * 100)
     assert not node.listening
-    await stream.drain()
-    assert [row.entry for row in rows] == list(range(len(rows)))
-    assert 0 < len(rows) < 100_000
+    await follower.drain()
+    assert [row.entry for row in follower.rows] == list(range(len(follower.rows)))
+    assert 0 < len(follower.rows) < 100_000
     assert "not sent" in caplog.records[-1].getMessage()
 
 
@@ -185,16 +190,16 @@ async def test_rows_without_a_listener_are_not_kept_for_ever(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_WAITING_ROWS", 1000)
-    node, rows = recorder(), list[Event]()
+    node = recorder()
     server = TraceServer(node, from_start=True)
     for number in range(1001):
         node.record("memtable.put", 7, number)
     assert not node.listening
     assert len(caplog.records) == 1
-    await TraceStream(LOOPBACK, await server.start(), rows.extend).start()
+    follower = await followed(await server.start())
     node.record("memtable.put", 8, 0)
-    await until(lambda: rows)
-    assert [row.ledger for row in rows] == [8]
+    await until(lambda: follower.rows)
+    assert [row.ledger for row in follower.rows] == [8]
 
 
 async def test_listeners_above_the_limit_are_refused_with_the_reason(
@@ -207,7 +212,7 @@ async def test_listeners_above_the_limit_are_refused_with_the_reason(
     for reader, _ in first:
         await reader.readline()
     with pytest.raises(TraceStreamError, match="listeners, the maximum"):
-        await TraceStream(LOOPBACK, port, rows.extend).start()
+        await followed(port)
     first[0][1].close()
 
     async def is_free() -> bool:
@@ -225,7 +230,7 @@ async def test_listener_that_sends_its_end_and_does_not_read_keeps_no_connection
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.MAX_LISTENERS", 1)
-    node, rows = recorder(), list[Event]()
+    node = recorder()
     port = await TraceServer(node).start()
     with socket.create_connection((LOOPBACK, port)) as deaf:
         await until(lambda: node.listening)
@@ -233,7 +238,7 @@ async def test_listener_that_sends_its_end_and_does_not_read_keeps_no_connection
             node.record("read.failed", 7, number, error="x" * 1000)
         deaf.shutdown(socket.SHUT_WR)
         await until(lambda: not node.listening)
-        await TraceStream(LOOPBACK, port, rows.extend).start()
+        await followed(port)
         assert node.listening
         received = 0
         while part := await asyncio.to_thread(deaf.recv, 1 << 20):
@@ -256,15 +261,14 @@ async def test_what_a_listener_says_is_not_kept() -> None:
 
 
 async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
-    node, rows = recorder(), list[Event]()
+    node = recorder()
     port = await TraceServer(node).start()
-    polite = TraceStream(LOOPBACK, port, rows.extend)
-    await polite.start()
+    follower = await followed(port)
     _, rude = await asyncio.open_connection(LOOPBACK, port)
     rude.transport.abort()
     for number in range(100):
         node.record("memtable.put", 7, number)
-    await until(lambda: len(rows) == 100)
+    await until(lambda: len(follower.rows) == 100)
 
 
 @pytest.mark.parametrize(
@@ -292,10 +296,10 @@ async def test_rows_that_are_recorded_at_once_may_fill_many_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("labkit.worlds.live.trace_stream.LINE_LIMIT", 64 * 1024)
-    node, rows, count = recorder(), list[Event](), 20_000
-    await TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend).start()
+    node, count = recorder(), 20_000
+    follower = await followed(await TraceServer(node).start())
     node.record_entries("memtable.put", [(7, number) for number in range(count)])
-    await until(lambda: len(rows) == count)
+    await until(lambda: len(follower.rows) == count)
 
 
 async def test_a_trace_that_cannot_be_decoded_ends_with_a_warning(
@@ -303,7 +307,6 @@ async def test_a_trace_that_cannot_be_decoded_ends_with_a_warning(
 ) -> None:
     server = await asyncio.start_server(lambda _, writer: writer.write(b"[]\n{\n"), LOOPBACK)
     async with server:
-        stream = TraceStream(LOOPBACK, server.sockets[0].getsockname()[1], list[Event]().extend)
-        await stream.start()
+        stream = await followed(server.sockets[0].getsockname()[1])
         await stream.drain()
     assert "ends here: not a line of trace rows" in caplog.text

@@ -40,35 +40,37 @@ async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]
 @pytest.mark.java
 @pytest.mark.parametrize("hangs", repeated([True, False]))
 async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: bool) -> None:
-    server = EmbeddedZooKeeper(tmp_path / "zookeeper")
-    await server.start()
-    try:
-        async with LocalCluster(
-            3, zookeeper=server.address, folder=tmp_path / "bookies"
-        ) as cluster:
-            client = await cluster.connect()
-            writer = await client.create_ledger(3, 3, 2)
-            for payload in PAYLOADS[:10]:
+    folder = tmp_path / "bookies"
+    async with (
+        EmbeddedZooKeeper(tmp_path / "zookeeper") as server,
+        LocalCluster(3, zookeeper=server.address, folder=folder, autorecovery={}) as cluster,
+    ):
+        client = await cluster.connect()
+        writer = await client.create_ledger(3, 3, 2)
+        for payload in PAYLOADS[:10]:
+            await writer.add(payload)
+        async with away(server, hangs=hangs):
+            for payload in PAYLOADS[10:20]:
                 await writer.add(payload)
-            async with away(server, hangs=hangs):
-                for payload in PAYLOADS[10:20]:
-                    await writer.add(payload)
-                await asyncio.sleep(LONGER_THAN_A_SESSION_S)
-                for payload in PAYLOADS[20:]:
-                    await writer.add(payload)
+            await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+            for payload in PAYLOADS[20:]:
+                await writer.add(payload)
 
-            async def all_registered() -> bool:
-                try:
-                    return len(await client.writable_bookies()) == 3
-                except MetadataError:
-                    return False
+        async def all_registered() -> bool:
+            try:
+                return len(await client.writable_bookies()) == 3
+            except MetadataError:
+                return False
 
-            await until_true(all_registered)
-            await writer.close()
-            metadata = await client.ledger_metadata(writer.ledger_id)
-            assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 29)
-            assert len(metadata.segments) == 1
-            reader = await client.open_ledger(writer.ledger_id)
-            assert [entry.payload async for entry in reader.read()] == PAYLOADS
-    finally:
-        await server.stop()
+        await until_true(all_registered)
+        await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+        await cluster.settled()
+        lost = ("bookie.lost", "ledger.underreplicated")
+        assert [event for event in cluster.trace.events if event.kind in lost] == []
+        assert all(map(cluster.is_up, cluster.bookie_names))
+        await writer.close()
+        metadata = await client.ledger_metadata(writer.ledger_id)
+        assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 29)
+        assert len(metadata.segments) == 1
+        reader = await client.open_ledger(writer.ledger_id)
+        assert [entry.payload async for entry in reader.read()] == PAYLOADS

@@ -3,11 +3,9 @@
 import asyncio
 import json
 import struct
-from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
-import pytest_asyncio
 from tornado.netutil import bind_sockets
 
 from labkit.system.broker.errors import BrokerError
@@ -24,15 +22,12 @@ from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.peer_log import PeerLog
 from tests.system.topic.clients import NOW_MS, PlayedClient
 from tests.until import until
-from tests.worlds.live.admin_site import TIMEOUT_S, Site, running_site
+from tests.worlds.live.admin_site import TIMEOUT_S, Site
 
 PARTITIONS = "/admin/v2/persistent/t/n/x/partitions"
-
-
-@pytest_asyncio.fixture
-async def site() -> AsyncIterator[Site]:
-    async with running_site() as site:
-        yield site
+RETENTION = "/admin/v2/namespaces/t/n/retention"
+HUGE_RETENTION = b'{"retentionTimeInMinutes": 99999999999999999999, "retentionSizeInMB": 1}'
+SCHEMA = "/admin/v2/schemas/t/n/x/schema"
 
 
 async def test_a_request_within_the_bounds_is_granted(site: Site) -> None:
@@ -63,35 +58,15 @@ async def test_a_request_within_the_bounds_is_granted(site: Site) -> None:
         ("GET", "/admin/v2/namespaces/../n/retention", b"", 412),
         ("POST", "/admin/v2/namespaces/t/n%00/deduplication", b"true", 412),
         ("POST", "/admin/v2/namespaces/t/n/permissions/r", b'["\\ud800"]', 400),
-        ("POST", "/admin/v2/schemas/t/n/x/schema", b'{"type":"STRING","schema":"\\ud800"}', 400),
-        ("POST", "/admin/v2/schemas/t/n/x/schema", b'{"type":[],"schema":""}', 400),
-        (
-            "POST",
-            "/admin/v2/schemas/t/n/x/schema",
-            b'{"type":"STRING","schema":"","properties":["a"]}',
-            400,
-        ),
-        (
-            "POST",
-            "/admin/v2/schemas/t/n/x/schema",
-            b'{"type":"STRING","schema":"","properties":"a"}',
-            400,
-        ),
-        ("GET", f"/admin/v2/schemas/t/n/x/schema/{'9' * 19}", b"", 404),
-        ("GET", "/admin/v2/schemas/t/n/x/schema/999999999999999999", b"", 404),
+        ("POST", SCHEMA, b'{"type":"STRING","schema":"\\ud800"}', 400),
+        ("POST", SCHEMA, b'{"type":[],"schema":""}', 400),
+        ("POST", SCHEMA, b'{"type":"STRING","schema":"","properties":["a"]}', 400),
+        ("POST", SCHEMA, b'{"type":"STRING","schema":"","properties":"a"}', 400),
+        ("GET", f"{SCHEMA}/{'9' * 19}", b"", 404),
+        ("GET", f"{SCHEMA}/999999999999999999", b"", 404),
         ("GET", f"{PARTITIONS}?checkAllowAutoCreation=%ff%fe", b"", 404),
-        (
-            "POST",
-            "/admin/v2/namespaces/t/n/retention",
-            b'{"retentionTimeInMinutes": 1e30, "retentionSizeInMB": 1}',
-            400,
-        ),
-        (
-            "POST",
-            "/admin/v2/namespaces/t/n/retention",
-            b'{"retentionTimeInMinutes": 99999999999999999999, "retentionSizeInMB": 1}',
-            400,
-        ),
+        ("POST", RETENTION, b'{"retentionTimeInMinutes": 1e30, "retentionSizeInMB": 1}', 400),
+        ("POST", RETENTION, HUGE_RETENTION, 400),
     ],
 )
 async def test_what_a_stranger_may_not_send_is_refused_in_one_line(
@@ -108,10 +83,8 @@ async def test_what_a_stranger_may_not_send_is_refused_in_one_line(
 async def test_a_chunked_body_has_the_same_bound(site: Site) -> None:
     chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
     body = chunk * 3 + b"0\r\n\r\n"
-    assert (
-        await site.say("PUT", PARTITIONS, body, Content_Length="", Transfer_Encoding="chunked")
-        == 413
-    )
+    chunked = {"Content_Length": "", "Transfer_Encoding": "chunked"}
+    assert await site.say("PUT", PARTITIONS, body, **chunked) == 413
 
 
 async def test_partitions_of_a_topic_are_deleted_however_many_its_node_says(site: Site) -> None:
@@ -276,14 +249,11 @@ async def test_every_refusal_is_json_with_a_reason(
 
 @pytest.mark.parametrize("name", ["standalone", "versions", "ready-cluster"])
 async def test_the_brokers_of_any_cluster_are_listed(site: Site, name: str) -> None:
-    assert await site.ask("GET", f"/admin/v2/brokers/{name}") == (
-        200,
-        "application/json",
-        '["127.0.0.1:8080"]',
-    )
+    assert await site.json("GET", f"/admin/v2/brokers/{name}") == (200, ["127.0.0.1:8080"])
 
 
-SCHEMA = "/admin/v2/schemas/t/n/x/schema"
+def schema_of(definition: str, name: str = "AVRO") -> dict[str, object]:
+    return {"type": name, "schema": definition, "properties": {}}
 
 
 @pytest.fixture
@@ -307,11 +277,10 @@ def ledgers(site: Site) -> PlayedClient:
 async def test_types_of_schemas_have_the_names_of_pulsars_tools(
     site: Site, ledgers: PlayedClient, name: str, number: "Schema.Type", text: str
 ) -> None:
-    body = json.dumps({"type": name, "schema": text, "properties": {}}).encode()
-    assert await site.say("POST", SCHEMA, body) == 200
+    assert (await site.json("POST", SCHEMA, schema_of(text, name)))[0] == 200
     stored = await site.broker.schemas.get("persistent://t/n/x")
     assert stored.schema.type == number
-    assert json.loads((await site.ask("GET", SCHEMA))[2])["type"] == name
+    assert (await site.json("GET", SCHEMA))[1]["type"] == name
 
 
 async def test_a_schema_of_keys_and_values_is_a_document_over_http(
@@ -324,10 +293,10 @@ async def test_a_schema_of_keys_and_values_is_a_document_over_http(
         struct.pack(">i", len(each)) + each.encode() for each in (key, value)
     )
     await site.broker.schemas.register("persistent://t/n/x", stored)
-    data = json.loads((await site.ask("GET", SCHEMA))[2])["data"]
+    data = (await site.json("GET", SCHEMA))[1]["data"]
     assert json.loads(data) == {"key": json.loads(key), "value": json.loads(value)}
-    body = json.dumps({"type": "KEY_VALUE", "schema": data, "properties": {}}).encode()
-    assert await site.say("POST", SCHEMA.replace("/x/", "/y/"), body) == 200
+    other = SCHEMA.replace("/x/", "/y/")
+    assert (await site.json("POST", other, schema_of(data, "KEY_VALUE")))[0] == 200
     again = await site.broker.schemas.get("persistent://t/n/y")
     parts = again.schema.schema_data.partition(b'{"type":"record","name":"V"')
     assert parts[0][:4] == struct.pack(">i", len(parts[0]) - 8)
@@ -347,44 +316,43 @@ async def test_any_bytes_that_are_stored_as_a_schema_can_be_shown(
 async def test_what_does_not_fit_the_type_of_keys_and_values_is_refused(
     site: Site, text: str
 ) -> None:
-    body = json.dumps({"type": "KEY_VALUE", "schema": text, "properties": {}}).encode()
-    assert await site.say("POST", SCHEMA, body) == 400
-
-
-def body_of(definition: str, name: str = "AVRO") -> bytes:
-    return json.dumps({"type": name, "schema": definition, "properties": {}}).encode()
+    assert (await site.json("POST", SCHEMA, schema_of(text, "KEY_VALUE")))[0] == 400
 
 
 async def test_the_paths_for_schemas_answer_with_pulsars_json(
     site: Site, ledgers: PlayedClient
 ) -> None:
-    async def answer(method: str, path: str, body: bytes = b"") -> tuple[int, object]:
-        status, _, text = await site.ask(method, f"/admin/v2/schemas/t/n/x/{path}", body)
-        return status, json.loads(text)
-
-    plain, other = body_of("", "STRING"), body_of("", "INT32")
+    plain, other = schema_of("", "STRING"), schema_of("", "INT32")
     found = {"version": 0, "type": "STRING", "timestamp": NOW_MS, "data": "", "properties": {}}
     index = {"ledgerId": 1, "entryId": 0, "version": 0}
-    assert await answer("GET", "schemas") == (200, {"getSchemaResponses": []})
-    assert await answer("DELETE", "schema") == (200, {"version": -1})
-    assert await answer("POST", "schema", plain) == (200, {"version": {"version": 0}})
-    assert await answer("GET", "schema") == (200, found)
-    assert await answer("GET", "schema/0") == (200, found)
-    assert await answer("GET", "schemas") == (200, {"getSchemaResponses": [found]})
-    assert await answer("GET", "metadata") == (200, {"info": index, "index": [index]})
-    assert await answer("POST", "version", plain) == (200, {"version": 0})
-    assert await answer("POST", "version", other) == (200, {"version": -1})
     fits = {"compatibility": True, "schemaCompatibilityStrategy": "FULL"}
-    assert await answer("POST", "compatibility", plain) == (200, fits)
-    for path in ("compatibility", "schema"):
-        status, refused = await answer("POST", path, other)
-        assert (status, "expected type STRING, got INT32" in str(refused)) == (409, True)
-    assert await answer("DELETE", "schema") == (200, {"version": 1})
-    assert (await answer("GET", "schema"))[0] == 404
-    assert (await answer("GET", "schema/0"))[0] == 404
-    assert await answer("POST", "schema", other) == (200, {"version": {"version": 2}})
-    assert await answer("DELETE", "schema?force=true") == (200, {"version": -1})
-    assert await answer("POST", "schema", other) == (200, {"version": {"version": 0}})
+    for method, path, body, answer in (
+        ("GET", "schemas", None, {"getSchemaResponses": []}),
+        ("DELETE", "schema", None, {"version": -1}),
+        ("POST", "schema", plain, {"version": {"version": 0}}),
+        ("GET", "schema", None, found),
+        ("GET", "schema/0", None, found),
+        ("GET", "schemas", None, {"getSchemaResponses": [found]}),
+        ("GET", "metadata", None, {"info": index, "index": [index]}),
+        ("POST", "version", plain, {"version": 0}),
+        ("POST", "version", other, {"version": -1}),
+        ("POST", "compatibility", plain, fits),
+        ("POST", "compatibility", other, "expected type STRING, got INT32"),
+        ("POST", "schema", other, "expected type STRING, got INT32"),
+        ("DELETE", "schema", None, {"version": 1}),
+        ("GET", "schema", None, 404),
+        ("GET", "schema/0", None, 404),
+        ("POST", "schema", other, {"version": {"version": 2}}),
+        ("DELETE", "schema?force=true", None, {"version": -1}),
+        ("POST", "schema", other, {"version": {"version": 0}}),
+    ):
+        status, said = await site.json(method, f"/admin/v2/schemas/t/n/x/{path}", body)
+        if isinstance(answer, dict):
+            assert (status, said) == (200, answer)
+        elif isinstance(answer, str):
+            assert (status, answer in said["reason"]) == (409, True)
+        else:
+            assert status == answer
 
 
 @pytest.mark.parametrize("definition", ['"hello"', '""', "", "["])
@@ -392,25 +360,22 @@ async def test_garbage_is_refused_as_a_definition(
     site: Site, ledgers: PlayedClient, definition: str
 ) -> None:
     for path in (SCHEMA, "/admin/v2/schemas/t/n/x/compatibility"):
-        assert await site.say("POST", path, body_of(definition)) == 422
+        assert (await site.json("POST", path, schema_of(definition)))[0] == 422
     assert ledgers.ledgers == {}
 
 
 async def test_a_namespaces_policies_for_schemas_are_read_and_set(site: Site) -> None:
-    async def answer(method: str, key: str, body: bytes = b"") -> tuple[int, object]:
-        status, _, text = await site.ask(method, f"/admin/v2/namespaces/t/n/{key}", body)
-        return status, json.loads(text) if text else None
-
-    strategy = "schemaCompatibilityStrategy"
-    assert await answer("GET", strategy) == (200, "UNDEFINED")
-    assert await answer("PUT", strategy, b'"FORWARD"') == (204, None)
-    assert await answer("GET", strategy) == (200, "FORWARD")
-    assert (await answer("PUT", strategy, b'"SIDEWAYS"'))[0] == 400
+    path = "/admin/v2/namespaces/t/n/"
+    strategy = f"{path}schemaCompatibilityStrategy"
+    assert await site.json("GET", strategy) == (200, "UNDEFINED")
+    assert await site.json("PUT", strategy, "FORWARD") == (204, None)
+    assert await site.json("GET", strategy) == (200, "FORWARD")
+    assert (await site.json("PUT", strategy, "SIDEWAYS"))[0] == 400
     for key, default in (("isAllowAutoUpdateSchema", True), ("schemaValidationEnforced", False)):
-        assert await answer("GET", key) == (200, default)
-        assert await answer("POST", key, json.dumps(not default).encode()) == (204, None)
-        assert await answer("GET", key) == (200, not default)
-        assert (await answer("POST", key, b"1"))[0] == 400
+        assert await site.json("GET", path + key) == (200, default)
+        assert await site.json("POST", path + key, not default) == (204, None)
+        assert await site.json("GET", path + key) == (200, not default)
+        assert (await site.json("POST", path + key, 1))[0] == 400
 
 
 async def test_an_unforeseen_error_is_one_line_with_its_place(
@@ -420,12 +385,7 @@ async def test_an_unforeseen_error_is_one_line_with_its_place(
         raise ZeroDivisionError("a mistake of ours")
 
     monkeypatch.setattr(site.broker.schemas, "find", fail)
-    status, kind, answer = await site.ask("GET", SCHEMA)
-    assert (status, kind, json.loads(answer)) == (
-        500,
-        "application/json",
-        {"reason": "Internal Server Error"},
-    )
+    assert await site.json("GET", SCHEMA) == (500, {"reason": "Internal Server Error"})
     [line] = site.lines
     assert "ZeroDivisionError('a mistake of ours') at " in line
     assert "test_server.py:" in line

@@ -113,6 +113,19 @@ def first_line(process: subprocess.Popen[bytes]) -> bytes:
     return process.stdout.readline()
 
 
+def close_input(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def assert_watcher_ends(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    poll = select.poll()
+    # The watcher is the only reader of this pipe, so an error on the pipe shows that it has exited.
+    poll.register(process.stdin, 0)
+    assert poll.poll(DEADLINE_S * 1000), "the watcher is still running"
+
+
 def test_command_ends_when_its_owner_is_killed() -> None:
     with running(python(OWNER, *guarded(python(SLEEPER)))) as owner:
         assert int(first_line(owner)) != owner.pid
@@ -133,27 +146,21 @@ def test_command_ends_when_an_owner_is_killed_whose_child_lives_on(guard: list[s
             os.kill(child, signal.SIGKILL)
 
 
-def test_command_ends_when_its_standard_input_is_closed() -> None:
-    with running(guarded(python(SLEEPER))) as process:
-        first_line(process)
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(DEADLINE_S) == -signal.SIGTERM
-
-
 def test_what_ignores_sigterm_is_killed_with_its_children() -> None:
     guard = python(IMPATIENT_GUARD, str(os.getpid()), "--", *python(STUBBORN_FAMILY))
     with running(guard) as process:
         assert first_line(process) + first_line(process) == b"runs\nruns\n"
-        assert process.stdin is not None
-        process.stdin.close()
+        close_input(process)
         read_to_the_end(process)
         assert process.wait(DEADLINE_S) == -signal.SIGKILL
 
 
-def test_owner_sees_the_process_id_and_exit_code_of_the_command() -> None:
-    with running(guarded(python("import os; print(os.getpid()); raise SystemExit(7)"))) as process:
-        assert int(read_to_the_end(process)) == process.pid
+def test_command_has_its_own_id_group_input_and_exit_code() -> None:
+    tells = "import os, sys; print(os.getpid(), os.getpgrp(), sys.stdin.buffer.read())"
+    with running(guarded(python(f"{tells}; raise SystemExit(7)"))) as process:
+        pid, group, received = read_to_the_end(process).split()
+        assert int(pid) == int(group) == process.pid != os.getpgrp()
+        assert received == b"b''"
         assert process.wait(DEADLINE_S) == 7
 
 
@@ -165,25 +172,10 @@ def test_sigkill_from_the_owner_hits_the_command_itself() -> None:
         assert process.wait(DEADLINE_S) == -signal.SIGKILL
 
 
-def test_command_leads_a_new_process_group() -> None:
-    with running(guarded(python("import os; print(os.getpgrp())"))) as process:
-        assert int(read_to_the_end(process)) == process.pid != os.getpgrp()
-
-
-def test_command_does_not_inherit_the_owners_pipe() -> None:
-    with running(guarded(python("import sys; print(sys.stdin.buffer.read())"))) as process:
-        assert read_to_the_end(process) == b"b''\n"
-
-
 def test_watcher_ends_with_the_command() -> None:
     with running(guarded(python("pass"))) as process:
         process.wait(DEADLINE_S)
-        assert process.stdin is not None
-        poll = select.poll()
-        poll.register(process.stdin, 0)
-        # The watcher is the only reader of this pipe, so an error on the pipe shows that it has
-        # exited.
-        assert poll.poll(DEADLINE_S * 1000)
+        assert_watcher_ends(process)
 
 
 def test_bytes_from_the_owner_do_not_end_the_command() -> None:
@@ -212,10 +204,7 @@ def test_watcher_of_a_command_that_ended_at_once_signals_no_group_but_its_own(
         python(LATE_WATCHER, str(signalled), str(os.getpid()), "--", "no-such-command")
     ) as process:
         assert process.wait(DEADLINE_S) == COMMAND_NOT_FOUND
-        assert process.stdin is not None
-        poll = select.poll()
-        poll.register(process.stdin, 0)
-        assert poll.poll(DEADLINE_S * 1000), "the watcher is still running"
+        assert_watcher_ends(process)
         assert signalled.read_text().split() == [str(process.pid)]
 
 

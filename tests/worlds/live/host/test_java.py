@@ -1,4 +1,3 @@
-import resource
 import subprocess
 from pathlib import Path
 
@@ -164,17 +163,3 @@ def test_java_that_does_not_answer_is_passed_over(
         find_java()
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_wrapper_that_cannot_be_written_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without_wheel: None
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "real", "21", modules="")))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
-    try:
-        with pytest.raises(JavaNotFound, match="cannot be written, File too large"):
-            find_java()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []

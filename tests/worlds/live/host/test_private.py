@@ -42,17 +42,6 @@ def test_what_is_made_is_closed_to_others(tmp_path: Path) -> None:
     assert (mode(tmp_path / "log"), mode(tmp_path / "conf")) == (0o600, 0o600)
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
-    try:
-        with pytest.raises(OSError, match="File too large") as raised:
-            write_private(tmp_path / "conf", "key=value")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert raised.value.filename == str(tmp_path / "conf")
-
-
 def test_what_is_there_is_closed_and_kept(tmp_path: Path) -> None:
     folder, file, log = tmp_path / "folder", tmp_path / "conf", tmp_path / "log"
     folder.mkdir()
@@ -89,13 +78,14 @@ def test_a_folder_in_which_every_user_may_rename_files_is_refused(
         check_others_cannot_replace(tmp_path)
 
 
-def test_a_file_that_cannot_be_written_keeps_its_old_contents(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named_and_keeps_its_old_contents(tmp_path: Path) -> None:
     write_private(tmp_path / "conf", "old")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as raised:
             write_private(tmp_path / "conf", "key=value")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert raised.value.filename == str(tmp_path / "conf")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]

@@ -54,14 +54,20 @@ async def started(folder: Path, script: str) -> str:
     return str(raised.value)
 
 
-async def test_a_server_that_ends_is_heard_out(tmp_path: Path) -> None:
-    said = await started(tmp_path, CLOSES_ITS_OUTPUT_FIRST)
-    assert said == "b0 did not start: its disk is full"
-
-
-async def test_the_path_of_its_log_follows_words_without_labkits_prefix(tmp_path: Path) -> None:
-    said = await started(tmp_path, "raise SystemExit('a mistake of ours')")
-    assert said == f"b0 did not start: a mistake of ours (its log is {tmp_path / 'bookie.log'})"
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (CLOSES_ITS_OUTPUT_FIRST, "its disk is full"),
+        ("raise SystemExit('a mistake of ours')", "a mistake of ours (its log is {})"),
+        (
+            f"raise SystemExit({EXIT_DISK_FAILED})",
+            "it exited with code 5 (its disk or network failed) and printed nothing",
+        ),
+    ],
+)
+async def test_a_server_that_ends_is_heard_out(tmp_path: Path, script: str, reason: str) -> None:
+    log = tmp_path / "bookie.log"
+    assert await started(tmp_path, script) == f"b0 did not start: {reason.format(log)}"
 
 
 async def test_a_log_that_is_removed_with_its_folder_is_not_named(tmp_path: Path) -> None:
@@ -82,15 +88,6 @@ async def test_a_server_that_says_nothing_in_time_is_killed(
     (tmp_path / "bookie.log").write_text("labkit: b0: what an earlier start said\n")
     said = await started(tmp_path, "import time; time.sleep(600)")
     assert said == "b0 did not start: it printed nothing"
-
-
-async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_be_written(
-    tmp_path: Path,
-) -> None:
-    said = await started(tmp_path, f"raise SystemExit({EXIT_DISK_FAILED})")
-    assert said == (
-        "b0 did not start: it exited with code 5 (its disk or network failed) and printed nothing"
-    )
 
 
 @pytest.mark.parametrize("line", ["hello", "7", "[]", "{}"])

@@ -24,6 +24,8 @@ from labkit.worlds.live.processes.server_config import (
 )
 from tests.worlds.live.bookie_options import Options
 
+STORAGES = "org.apache.bookkeeper.bookie."
+SORTED, INTERLEAVED = f"{STORAGES}SortedLedgerStorage", f"{STORAGES}InterleavedLedgerStorage"
 OPTIONS = Options("b0", Path("data"), zookeeper="127.0.0.1:2181")
 
 
@@ -106,16 +108,49 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
 
 def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
     """The cookie contains the directories as written, and BookKeeper compares it as text."""
-    keys = {
-        "zkServers": "127.0.0.1",
-        "bookieId": "b",
-        "journalDirectories": "j/../j0, ./j1",
-        "ledgerDirectories": "data/",
-    }
-    config = read_server_config(conf(tmp_path, *(f"{key}={keys[key]}" for key in keys)))
-    settings = bookie_settings(Options(), config)
+    lines = "zkServers=127.0.0.1", "bookieId=b", "ledgerDirectories=data/"
+    settings = settings_of(tmp_path, *lines, "journalDirectories=j/../j0, ./j1")
     assert settings.journal_dirs == ("j/../j0", "./j1")
     assert settings.ledger_dirs == ("data/",)
+    # One journal directory may also have the older key.
+    assert settings_of(tmp_path, *lines, "journalDirectory=/j").journal_dirs == ("/j",)
+
+
+def settings_of(folder: Path, *lines: str) -> BookieSettings:
+    """Return the settings of a bookie without command-line options."""
+    return bookie_settings(Options(), read_server_config(conf(folder, *lines)))
+
+
+PLACES = ("zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l")
+
+
+@pytest.mark.parametrize(
+    ("lines", "field", "value"),
+    [
+        ((), "autorecovery", AutoRecoveryConfig()),
+        (("autoRecoveryDaemonEnabled=true",), "autorecovery", AutoRecoveryConfig()),
+        (("autoRecoveryDaemonEnabled=false",), "autorecovery", None),
+        ((), "host", "127.0.0.1"),
+        (("advertisedAddress=192.0.2.7",), "host", "192.0.2.7"),
+        ((), "allow_storage_expansion", False),
+        (("allowStorageExpansion=false",), "allow_storage_expansion", False),
+        (("allowStorageExpansion=true",), "allow_storage_expansion", True),
+        (("forceReadOnlyBookie=true",), "disk", DiskConfig(force_read_only_bookie=True)),
+        ((f"ledgerStorageClass={SORTED}",), "storage", StorageConfig()),
+        (
+            (f"ledgerStorageClass={INTERLEAVED}",),
+            "storage",
+            StorageConfig(ledger_storage_class=INTERLEAVED),
+        ),
+        (("indexDirectories=l",), "ledger_dirs", ("l",)),
+    ],
+)
+def test_a_setting_is_that_of_the_file_or_the_default(
+    tmp_path: Path, lines: tuple[str, ...], field: str, value: object
+) -> None:
+    config = read_server_config(conf(tmp_path, "bookieId=b", *PLACES, *lines))
+    assert config.unused_keys == {}
+    assert getattr(bookie_settings(Options(), config), field) == value
 
 
 @pytest.mark.parametrize(
@@ -130,76 +165,20 @@ def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
 def test_a_bookie_without_a_configured_id_has_its_address_and_port_as_one(
     tmp_path: Path, lines: list[str], bookie_id: str, port: int
 ) -> None:
-    lines += ["zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l"]
-    config = read_server_config(conf(tmp_path, *lines))
+    config = read_server_config(conf(tmp_path, *PLACES, *lines))
     settings = bookie_settings(Options(), config)
     assert (settings.bookie_id, settings.port) == (bookie_id, port)
     assert autorecovery_settings(Options(), config).node == bookie_id
 
 
 def test_the_port_in_an_id_is_the_one_that_the_bookie_serves(tmp_path: Path) -> None:
-    lines = ["advertisedAddress=192.0.2.7", "zkServers=127.0.0.1"]
-    lines += ["journalDirectories=j", "ledgerDirectories=l"]
+    lines = ["advertisedAddress=192.0.2.7", *PLACES]
     settings = bookie_settings(Options(port=4000), read_server_config(conf(tmp_path, *lines)))
     assert (settings.bookie_id, settings.port) == ("192.0.2.7:4000", 4000)
     with pytest.raises(BKIncorrectParameterException, match="bookiePort must not be 0"):
-        bookie_settings(Options(), read_server_config(conf(tmp_path, *lines, "bookiePort=0")))
-
-
-def test_a_bookie_that_nothing_names_is_refused(tmp_path: Path) -> None:
-    lines = ["zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l"]
+        settings_of(tmp_path, *lines, "bookiePort=0")
     with pytest.raises(BKIncorrectParameterException, match="bookieId or advertisedAddress"):
-        bookie_settings(Options(), read_server_config(conf(tmp_path, *lines)))
-
-
-@pytest.mark.parametrize("name", ["SortedLedgerStorage", "InterleavedLedgerStorage"])
-def test_a_storage_whose_files_labkit_writes_may_be_named(tmp_path: Path, name: str) -> None:
-    line = f"ledgerStorageClass=org.apache.bookkeeper.bookie.{name}"
-    assert read_server_config(conf(tmp_path, line)).unused_keys == {}
-
-
-@pytest.mark.parametrize(
-    "name", ["org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage", "com.example.Mine"]
-)
-def test_any_other_storage_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="SortedLedgerStorage and Interleaved"):
-        read_server_config(conf(tmp_path, f"ledgerStorageClass={name}"))
-
-
-@pytest.mark.parametrize(
-    ("lines", "recovers"),
-    [
-        ([], True),
-        (["autoRecoveryDaemonEnabled=true"], True),
-        (["autoRecoveryDaemonEnabled=false"], False),
-    ],
-)
-def test_a_bookie_repairs_ledgers_unless_it_is_switched_off(
-    tmp_path: Path, lines: list[str], recovers: bool
-) -> None:
-    settings = bookie_settings(OPTIONS, read_server_config(conf(tmp_path, *lines)))
-    assert settings.autorecovery == (AutoRecoveryConfig() if recovers else None)
-
-
-@pytest.mark.parametrize(
-    ("lines", "host"), [((), "127.0.0.1"), (("advertisedAddress=192.0.2.7",), "192.0.2.7")]
-)
-def test_a_bookie_listens_on_loopback_unless_an_address_is_configured(
-    tmp_path: Path, lines: tuple[str, ...], host: str
-) -> None:
-    config = read_server_config(conf(tmp_path, *lines))
-    assert config.unused_keys == {}
-    assert bookie_settings(OPTIONS, config).host == host
-
-
-def test_switch_must_be_true_or_false(tmp_path: Path) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="autoRecoveryDaemonEnabled is 'yes'"):
-        read_server_config(conf(tmp_path, "autoRecoveryDaemonEnabled=yes"))
-
-
-def test_keys_without_effect_are_named(tmp_path: Path) -> None:
-    config = read_server_config(conf(tmp_path, "numAddWorkerThreads=4", "serverTcpNoDelay=true"))
-    assert config.unused_keys == {"numAddWorkerThreads": "", "serverTcpNoDelay": ""}
+        settings_of(tmp_path, *PLACES)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +202,10 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
         ("majorCompactionInterval=60", "majorCompactionInterval is 60"),
         ("minorCompactionInterval=1", "minorCompactionInterval is 1"),
         ("diskCheckInterval=0", "diskCheckInterval is 0; it must be at least 1"),
+        ("autoRecoveryDaemonEnabled=yes", "autoRecoveryDaemonEnabled is 'yes'"),
+        ("ledgerStorageClass=com.example.Mine", "SortedLedgerStorage and Interleaved"),
+        (f"ledgerStorageClass={STORAGES}storage.ldb.DbLedgerStorage", "Sorted.* and Interleaved"),
+        ("forceReadOnlyBookie=true\nreadOnlyModeEnabled=false", "requires readOnlyModeEnabled"),
     ],
 )
 def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -> None:
@@ -345,41 +328,15 @@ def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_p
         assert config.metadata_of_option(option) == location
 
 
-def test_one_journal_directory_may_have_the_older_key(tmp_path: Path) -> None:
-    lines = "bookieId=b", "zkServers=h:2181", "journalDirectory=/j", "ledgerDirectories=/l"
-    config = read_server_config(conf(tmp_path, *lines))
-    assert bookie_settings(replace(OPTIONS, data=None), config).journal_dirs == ("/j",)
-
-
 def test_separate_index_directories_are_refused(tmp_path: Path) -> None:
-    lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
-    same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
-    assert same.unused_keys == {}
-    assert bookie_settings(replace(OPTIONS, data=None), same).ledger_dirs == ("/l1", "/l2")
-    other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
     with pytest.raises(BKIncorrectParameterException, match="labkit stores indexes in the latter"):
-        bookie_settings(replace(OPTIONS, data=None), other)
+        settings_of(tmp_path, "bookieId=b", *PLACES, "indexDirectories=/i")
 
 
 def test_what_has_no_value_is_as_if_it_were_not_there(tmp_path: Path) -> None:
     config = read_server_config(conf(tmp_path, "bookiePort=", "diskUsageThreshold=", "bookieId="))
     assert fields_in(config.properties, BookieSettings) == {}
     assert config.disk == DiskConfig()
-
-
-def test_a_bookie_that_must_be_read_only_needs_the_mode(tmp_path: Path) -> None:
-    forced = read_server_config(conf(tmp_path, "forceReadOnlyBookie=true"))
-    assert forced.disk.force_read_only_bookie
-    lines = "forceReadOnlyBookie=true", "readOnlyModeEnabled=false"
-    with pytest.raises(BKIncorrectParameterException, match="requires readOnlyModeEnabled"):
-        read_server_config(conf(tmp_path, *lines))
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_storage_expansion_is_off_unless_it_is_allowed(tmp_path: Path, allowed: bool) -> None:
-    lines = "zkServers=h:2181", f"allowStorageExpansion={str(allowed).lower()}"
-    config = read_server_config(conf(tmp_path, *lines))
-    assert bookie_settings(OPTIONS, config).allow_storage_expansion is allowed
 
 
 def test_a_key_with_two_values_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,3 @@
+from tests.worlds.live.admin_site import site
+
+__all__ = ["site"]
