@@ -1,6 +1,7 @@
 """Each check of `labkit doctor` says what it found, or what is wrong and what to do."""
 
 import os
+import platform
 import re
 import sys
 from collections.abc import Callable
@@ -125,10 +126,26 @@ def test_what_does_not_suffice_is_refused_with_the_remedy(
     assert message in refusal(check)
 
 
+def test_what_suffices_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "DISK_NEEDED_MIB", 0)
+    monkeypatch.setattr(doctor, "MEMORY_NEEDED_MIB", 1)
+    assert doctor.result_of("Folder", partial(doctor.writable, tmp_path)) == CheckResult(
+        "Folder", f"{tmp_path} is writable"
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert f"MiB free in {tmp_path}, 0 MiB needed" in doctor.disk_space(tmp_path)
+    assert "1 MiB needed" in doctor.memory()
+    assert doctor.python().endswith(f" at {sys.executable}")
+    assert platform.release() in doctor.system()
+    assert "(at least 4 needed)" in doctor.notebook_part("jupyterlab")
+
+
 def test_folder_that_is_a_file_or_does_not_exist_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert refusal(partial(doctor.writable, file)).startswith(f"Folder: {file} is not writable: ")
+    check = partial(doctor.writable, file)
+    assert refusal(check).startswith(f"Folder: {file} is not writable: ")
+    assert doctor.result_of("Folder", check).mark == "FAIL"
     assert "No such file or directory" in refusal(partial(doctor.disk_space, NOWHERE))
 
 
