@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.storage.disk import Disk, File
@@ -18,22 +19,21 @@ from labkit.worlds.live.host.posix import try_lock
 from labkit.worlds.live.host.regular_files import is_regular, open_regular
 
 _CURRENT = "current"
-_READ_ONLY = "the shell is read-only"
 
 
 class ShellError(LabkitError):
     """The command is invalid, or refers to something that does not exist."""
 
 
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise io.UnsupportedOperation("the shell is read-only")
+
+
 class ReadOnlyFile(OpenFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, os.O_RDONLY)
 
-    def write(self, offset: int, data: bytes) -> None:
-        raise io.UnsupportedOperation(_READ_ONLY)
-
-    def sync(self) -> None:
-        raise io.UnsupportedOperation(_READ_ONLY)
+    write = sync = _refuse
 
 
 class ReadOnlyDisk(DiskListing):
@@ -47,20 +47,7 @@ class ReadOnlyDisk(DiskListing):
     def open(self, path: str) -> File:
         return ReadOnlyFile(self.root / path)
 
-    def create(self, path: str) -> File:
-        raise io.UnsupportedOperation(_READ_ONLY)
-
-    def rename(self, old: str, new: str) -> None:
-        raise io.UnsupportedOperation(_READ_ONLY)
-
-    def remove(self, path: str) -> None:
-        raise io.UnsupportedOperation(_READ_ONLY)
-
-    def sync_folder(self, folder: str) -> None:
-        raise io.UnsupportedOperation(_READ_ONLY)
-
-    def sync_whole(self) -> bool:
-        raise io.UnsupportedOperation(_READ_ONLY)
+    create = rename = remove = sync_folder = sync_whole = _refuse
 
 
 @dataclass(frozen=True, slots=True)
