@@ -62,7 +62,6 @@ class Peer:
                 await writer.drain()
 
     def leave(self) -> None:
-        """Abort all connections."""
         for writer in self._writers:
             writer.transport.abort()
         self._writers.clear()

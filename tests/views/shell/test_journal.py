@@ -150,20 +150,17 @@ def test_a_damaged_payload_is_found_by_its_digest(run: Run, tmp_path: Path) -> N
     assert f"{JOURNAL}, offset 556: the digest of entry 0 of ledger 5 does not match" in errors
 
 
-def test_the_password_may_come_from_the_environment(
+def test_hmac_is_checked_with_the_password_of_the_option_or_the_environment(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_option = run(CLEAN, "--digest", "hmac", "--password", "pw", "readjournal", JOURNAL)
+    def matches(*options: str) -> object:
+        verb = ("--json", "--digest", "hmac", *options, "readjournal", JOURNAL)
+        return json_lines(run(CLEAN, *verb)[1])[5].get("digest_matches")
+
+    assert matches("--password", "pw") is True
+    assert matches("--password", "other") is False
     monkeypatch.setenv("LABKIT_LEDGER_PASSWORD", "pw")
-    assert run(CLEAN, "--digest", "hmac", "readjournal", JOURNAL) == by_option
-
-
-def test_hmac_is_checked_with_the_password(run: Run) -> None:
-    hmac = ("--json", "--digest", "hmac", "--password")
-    _, output, _ = run(CLEAN, *hmac, "pw", "readjournal", JOURNAL)
-    assert [line.get("digest_matches") for line in json_lines(output)][5] is True
-    _, output, _ = run(CLEAN, *hmac, "other", "readjournal", JOURNAL)
-    assert [line.get("digest_matches") for line in json_lines(output)][5] is False
+    assert matches() is True
 
 
 def test_data_is_printed_when_asked_for(run: Run) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -26,17 +27,18 @@ async def test_the_error_of_a_call_is_raised_to_its_caller_and_the_thread_goes_o
     thread.join()
 
 
-async def test_join_waits_for_all_calls_even_cancelled_ones() -> None:
-    thread, may_end, ended = DiskThread("disk"), threading.Event(), list[bool]()
-
-    def work() -> None:
-        may_end.wait()
-        ended.append(True)
-
+async def cancelled(thread: DiskThread, work: Callable[[], object]) -> asyncio.Task[object]:
+    """Return the task that requested the work and was cancelled while it was being done."""
     asked = asyncio.create_task(thread.run(work))
     await asyncio.sleep(0)
     asked.cancel()
     await asyncio.wait([asked])
+    return asked
+
+
+async def test_join_waits_for_all_calls_even_cancelled_ones() -> None:
+    thread, may_end, ended = DiskThread("disk"), threading.Event(), list[bool]()
+    asked = await cancelled(thread, lambda: (may_end.wait(), ended.append(True)))
     may_end.set()
     thread.join()
     assert asked.cancelled()
@@ -50,10 +52,7 @@ async def test_join_raises_the_error_of_a_call_whose_caller_was_cancelled() -> N
         may_end.wait()
         raise OSError(errno.EIO, "the sync has failed")
 
-    asked = asyncio.create_task(thread.run(fail))
-    await asyncio.sleep(0)
-    asked.cancel()
-    await asyncio.wait([asked])
+    await cancelled(thread, fail)
     may_end.set()
     with pytest.raises(OSError, match="the sync has failed"):
         thread.join()

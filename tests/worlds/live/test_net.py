@@ -41,11 +41,15 @@ def test_an_ipv6_address_stands_in_brackets_before_its_port(host: str, url: str)
     assert authority(host, 6650) == url
 
 
-async def test_a_name_without_an_address_is_named_in_the_error() -> None:
-    with pytest.raises(CannotListenError, match=r"cannot resolve no-such-host.invalid"):
-        await listen(lambda _: lambda _: None, host="no-such-host.invalid")
-
-
-async def test_an_address_of_another_machine_is_named_in_the_error() -> None:
-    with pytest.raises(CannotListenError, match=r"192\.0\.2\.1.*; set advertisedAddress"):
-        await listen(lambda _: lambda _: None, host="192.0.2.1")
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("no-such-host.invalid", "cannot resolve no-such-host.invalid"),
+        ("192.0.2.1", r"192\.0\.2\.1.*; set advertisedAddress"),
+    ],
+)
+async def test_an_address_of_no_or_another_machine_is_named_in_the_error(
+    host: str, reason: str
+) -> None:
+    with pytest.raises(CannotListenError, match=reason):
+        await listen(lambda _: lambda _: None, host=host)

@@ -202,10 +202,8 @@ async def test_what_was_held_for_a_connection_is_freed_when_it_ends(
 
 
 async def test_unread_answers_make_others_wait_until_their_clients_are_dropped(
-    monkeypatch: pytest.MonkeyPatch,
+    impatient: None,
 ) -> None:
-    monkeypatch.setattr(peers, "_CHECK_INTERVAL_S", 0.01)
-    monkeypatch.setattr(peers, "PATIENCE_S", 0.0)
     async with serving(PeerLimits(max_memory_mb=20)) as server, hostile(server) as silent:
         await silent.send(b"", 1)
         await until(lambda: server.connections)
