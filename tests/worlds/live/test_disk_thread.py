@@ -38,7 +38,12 @@ async def cancelled(thread: DiskThread, work: Callable[[], object]) -> asyncio.T
 
 async def test_join_waits_for_all_calls_even_cancelled_ones() -> None:
     thread, may_end, ended = DiskThread("disk"), threading.Event(), list[bool]()
-    asked = await cancelled(thread, lambda: (may_end.wait(), ended.append(True)))
+
+    def work() -> None:
+        may_end.wait()
+        ended.append(True)
+
+    asked = await cancelled(thread, work)
     may_end.set()
     thread.join()
     assert asked.cancelled()
