@@ -1,5 +1,7 @@
 """Tests the crash map in JupyterLab, operating it as a user would."""
 
+from collections.abc import Iterator
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -16,13 +18,15 @@ view"""
 
 
 @pytest.fixture(scope="module", params=repeated(["light", "dark"]))
-def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
+def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Iterator[Notebook]:
     write_notebook(lab.folder / "crash.ipynb", CELL, "view.at")
     notebook = lab.open("crash.ipynb", request.param)
     notebook.page.emulate_media(reduced_motion="reduce")
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
-    return notebook
+    yield notebook
+    # Later tests use the same window.
+    notebook.page.emulate_media(reduced_motion="no-preference")
 
 
 def root_of(notebook: Notebook) -> Locator:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
+from labkit.course.runs.game.game import Game
 from labkit.course.runs.game.levels import LEVELS
 from labkit.course.runs.open_run import open_run
 from labkit.views.widgets.page import state_of
 from labkit.views.widgets.scene_view import SceneView
+from tests.browser.kernel import Kernel
 from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, write_notebook
 from tests.browser.site import BELOW, Site
 from tools.site.distribution import distribution
@@ -101,6 +103,19 @@ def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> No
             view.screenshot("play-last-level-dark")
     expect(view.root.get_by_role("alert")).to_contain_text("✘ a confirmed entry is lost")
     view.screenshot("play-last-level-won-dark")
+
+
+def test_after_each_move_a_reader_who_asked_for_less_motion_can_make_the_next(
+    opened: Callable[..., Page],
+) -> None:
+    view = Game(1)
+    page = opened(view, reduced_motion="reduce")
+    kernel, now = Kernel(page, view), page.get_by_role("button", name="Go to now")
+    for move in view.level.solution:
+        expect(now).to_be_hidden()
+        page.locator(f'[data-on="{move}"]').click()
+        kernel.answer()
+    assert view.has_won
 
 
 @pytest.fixture(scope="module")

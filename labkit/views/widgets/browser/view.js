@@ -198,7 +198,8 @@ class View {
   }
 
   /**
-   * Attach the view to a run; a fork continues from its fault.
+   * Attach the view to a run.  A fork continues from its fault.  A play, whose moves can be made only
+   * at its latest moment, goes there at once if the user prefers reduced motion.
    * @param {string} name
    * @param {Clock | undefined} before
    */
@@ -215,8 +216,9 @@ class View {
       }
     } else if (this.clock.position === null) {
       Object.assign(this.clock, { speed: before.speed, touched: true });
-      this.clock.seek(this.data.moment);
-      if (!this.calm.matches) this.clock.play();
+      const { moment, latest, opening } = this.data, isCalm = this.calm.matches;
+      this.clock.seek(isCalm && latest !== undefined ? opening : moment);
+      if (!isCalm) this.clock.play();
     }
   }
 
