@@ -30,13 +30,12 @@ from labkit.system.model.wire import (
 )
 from labkit.views.xray.file_spans import entry_spans
 from labkit.views.xray.message_spans import parse_message
-from labkit.views.xray.protobuf_spans import FieldNames
+from labkit.views.xray.protobuf_spans import field_spans
 from labkit.worlds.sim.machine.links import NetworkLink
 from labkit.worlds.sim.machine.loop import SimLoop
 
 _LENGTH = struct.Struct(">I")
 _DIGEST_SIZE = 4
-_COMMAND = FieldNames(BaseCommand.DESCRIPTOR, {})
 _ROW_BYTES = 20
 BYTES_WIDTH = 3 * _ROW_BYTES
 """The width in columns of the bytes on each line."""
@@ -119,7 +118,7 @@ class Frame:
         (size,) = _LENGTH.unpack_from(self.body)
         begin = _LENGTH.size
         spans = [Span("command length", 0, begin, str(size), "")]
-        spans += _COMMAND.spans(self.body, begin, begin + size)
+        spans += field_spans(BaseCommand.DESCRIPTOR, {}, self.body, begin, begin + size)
         if message := self.body[begin + size :]:
             parts = parse_message(message, -1).spans
             spans += [replace(span, offset=span.offset + begin + size) for span in parts]

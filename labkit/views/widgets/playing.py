@@ -270,8 +270,11 @@ class PlayingView(SceneView):
         return super()._repr_mimebundle_(**options)
 
     def svg(self) -> str:
-        # A still picture has no buttons, and no space for them.
-        return self.still(self.at_opening(self.picture(self.run, NO_ACTS)))
+        return self.still(self.still_picture())
+
+    def still_picture(self) -> Any:
+        """Return the picture at the opening position, without buttons or space for them."""
+        return self.at_opening(self.picture(self.run, NO_ACTS))
 
     def at_opening(self, picture: AnyPicture) -> AnyPicture:
         """Apply the events up to the opening position to a new picture, and return the picture."""
@@ -288,11 +291,10 @@ class PlayingView(SceneView):
 
         above: scenes to draw above the picture.
         """
-        scene, legend = picture.scene(), picture.legend()
         return still(
             *above,
-            scene,
-            *([legend] if legend else []),
+            picture.scene(),
+            picture.legend(),
             words=repr(self),
             position=self.opening(),
             title=self.question,
@@ -476,7 +478,7 @@ class PlayingView(SceneView):
         else:
             legend = self.reel.number(self.legend())
             more = {"kind": "more", "number": self._number, "legend": legend}
-            clock = self._with_signs(self.run.clock_growth())
+            clock = self._with_signs(self.run.clock_message(is_growth=True))
             self.send(more | clock | self.reel.growth())
         if self.choices() != self.controls:
             self.controls = self.choices()

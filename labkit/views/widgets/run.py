@@ -111,21 +111,14 @@ class DisplayedRun(EventPositions):
                 glyph, colour = SIGNS.get(event.kind, ("●", "ink"))
                 self._signs.append([at, glyph, self._sentence(event), colour])
 
-    def clock_message(self) -> dict[str, Any]:
-        self._knots_sent = len(self.clock.knots)
-        return self._message(self.clock.knots)
-
-    def clock_growth(self) -> dict[str, Any]:
-        """Return the same message as `clock_message`, but only with the knots that have not been
-        sent yet.
+    def clock_message(self, *, is_growth: bool = False) -> dict[str, Any]:
+        """Return what the browser needs to know about the clock. is_growth: omit the knots that
+        have already been sent.
         """
-        fresh = self.clock.knots[self._knots_sent :]
+        first = self._knots_sent if is_growth else 0
         self._knots_sent = len(self.clock.knots)
-        return self._message(fresh)
-
-    def _message(self, knots: Iterable[tuple[float, int]]) -> dict[str, Any]:
         return {
-            "knots": [[round(at, 1), us] for at, us in knots],
+            "knots": [[round(at, 1), us] for at, us in self.clock.knots[first:]],
             "signs": self._signs,
             "skips": [[each.start, each.end, span(each.us)] for each in self.clock.skips],
             "end": round(self.clock.end, 1),

@@ -25,7 +25,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from html import escape
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 
 from labkit.views.widgets.palette import still_style
 from labkit.views.widgets.text_metrics import lines_of, width_of
@@ -258,20 +258,24 @@ def hatch(width: float, height: float, *, step: float = 6, falling: bool = False
     return "".join(parts)
 
 
+Part = TypeVar("Part")
+
+
 class PartCache:
     """A cache for the parts of a picture, which redraws a part only if its arguments have
     changed.
     """
 
     def __init__(self) -> None:
-        self._last: dict[object, tuple[tuple[object, ...], Mark]] = {}
+        self._last: dict[object, tuple[tuple[object, ...], Any]] = {}
 
-    def part(self, key: object, draw: Callable[..., Mark], *shown: object) -> Mark:
+    def part(self, key: object, draw: Callable[..., Part], *shown: object) -> Part:
         """Return `draw(*shown)`, or the cached part for this key if the arguments are the same."""
         last = self._last.get(key)
         if last is None or last[0] != shown:  # Comparing tuples of identical objects is fast.
             last = self._last[key] = shown, draw(*shown)
-        return last[1]
+        found: Part = last[1]
+        return found
 
     def group(self, key: str, *children: Mark, y: float = 0) -> Mark:
         """Return the group of these children, or the cached group if they are the same."""
@@ -330,12 +334,16 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
     )
 
 
-def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
+def still(
+    *parts: Mark | None, words: str, position: float = 0, title: str = "", note: str = ""
+) -> str:
     """Return a self-contained SVG document with a title line and the scenes, one below another.
+    None stands for a missing scene.
 
     The document uses dark colours if the reader prefers them, and does not contain the buttons that
     act on the run. note: a text at the end of the title line, which is omitted if there is no room.
     """
+    scenes = [part for part in parts if part]
     width = max(size_of(scene)[0] for scene in scenes)
     lines = lines_of(title, width - 24, 13, bold=True)
     placed, y = list[Mark](), 18.0 * len(lines)

@@ -85,9 +85,7 @@ class SceneView(View):
             self.film, self.controls = self.whole(), self.choices()
 
     def svg(self) -> str:
-        legend = self.legend()
-        scenes = (self.scene(), *([legend] if legend else []))
-        return still(*scenes, words=repr(self), title=self.question)
+        return still(self.scene(), self.legend(), words=repr(self), title=self.question)
 
     def whole(self) -> Message:
         film = Film()

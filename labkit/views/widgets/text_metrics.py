@@ -13,24 +13,20 @@ _PLAIN = (
     " 64 84"
 )
 _WIDTHS = {chr(32 + at): int(width) for at, width in enumerate(_PLAIN.split())}
-_OTHER, _BOLD, _MONO = 90, 1.12, 60
+_OTHER, _BOLD = 90, 1.12
 
 
 @lru_cache(8192)
-def width_of(words: str, size: float = 12, *, bold: bool = False, mono: bool = False) -> float:
-    hundredths = (
-        _MONO * len(words) if mono else sum(_WIDTHS.get(letter, _OTHER) for letter in words)
-    )
+def width_of(words: str, size: float = 12, *, bold: bool = False) -> float:
+    hundredths = sum(_WIDTHS.get(letter, _OTHER) for letter in words)
     return hundredths * size / 100 * (_BOLD if bold else 1)
 
 
-def fitted(
-    words: str, room: float, size: float = 12, *, bold: bool = False, mono: bool = False
-) -> str:
+def fitted(words: str, room: float, size: float = 12, *, bold: bool = False) -> str:
     """Return the text, truncated with an ellipsis if it does not fit."""
-    if width_of(words, size, bold=bold, mono=mono) <= room:
+    if width_of(words, size, bold=bold) <= room:
         return words
-    while words and width_of(words + "…", size, bold=bold, mono=mono) > room:
+    while words and width_of(words + "…", size, bold=bold) > room:
         words = words[:-1]
     return words.rstrip() + "…" if words else ""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.model.layout import Span
 from labkit.system.model.proto.bookkeeper_pb2 import LedgerMetadataFormat
-from labkit.views.xray.protobuf_spans import FieldNames, varint
+from labkit.views.xray.protobuf_spans import field_spans, varint
 
 _HEADER = b"BookieMetadataFormatVersion\t3\n"
 _MEANINGS = {
@@ -44,5 +44,4 @@ def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
     size, start = varint(data, len(_HEADER))
     width = start - len(_HEADER)
     yield Span("size", len(_HEADER), width, str(size), "size of the message that follows, in bytes")
-    names = FieldNames(LedgerMetadataFormat.DESCRIPTOR, _MEANINGS)
-    yield from names.spans(data, start, start + size)
+    yield from field_spans(LedgerMetadataFormat.DESCRIPTOR, _MEANINGS, data, start, start + size)

@@ -20,7 +20,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
-from labkit.views.xray.protobuf_spans import FieldNames
+from labkit.views.xray.protobuf_spans import field_spans
 
 _BROKER_MAGIC, _MAGIC = b"\x0e\x02", b"\x0e\x01"
 _SIZE = struct.Struct(">I")
@@ -39,9 +39,6 @@ _NAMES = {
     "broker_timestamp": "the broker's clock",
     "index": "a counter without gaps, like Kafka's offset",
 }
-_BROKER = FieldNames(BrokerEntryMetadata.DESCRIPTOR, _NAMES)
-_METADATA = FieldNames(MessageMetadata.DESCRIPTOR, _NAMES)
-_SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
         begin = spans[-1].offset + spans[-1].size
         (size,) = _SIZE.unpack_from(payload, begin - _SIZE.size)
         metadata = MessageMetadata.FromString(payload[begin : begin + size])
-        spans += _METADATA.spans(payload, begin, begin + size)
+        spans += field_spans(MessageMetadata.DESCRIPTOR, _NAMES, payload, begin, begin + size)
         begin += size
         # A batch of one message sets this field to 1; a message outside a batch does not set it.
         count = metadata.num_messages_in_batch * metadata.HasField("num_messages_in_batch")
@@ -95,7 +92,7 @@ def _head_spans(payload: bytes) -> Iterator[Span]:
         (size,) = _SIZE.unpack_from(payload, 2)
         yield Span("broker metadata size", 2, 4, str(size), "bytes of the broker's metadata")
         at = 6 + size
-        yield from _BROKER.spans(payload, 6, at)
+        yield from field_spans(BrokerEntryMetadata.DESCRIPTOR, _NAMES, payload, 6, at)
     if payload[at : at + 2] != _MAGIC:
         raise BKDigestMatchException(
             f"this entry is not a Pulsar message: expected 0e01 at offset {at} of its payload, got"
@@ -140,7 +137,7 @@ def _in_batch(
     spans.append(
         Span("message's size", start, 4, str(size), "size of this message's metadata in bytes")
     )
-    spans += _SINGLE.spans(payload, head, head + size)
+    spans += field_spans(SingleMessageMetadata.DESCRIPTOR, _NAMES, payload, head, head + size)
     spans.append(Span("payload", head + size, len(own), _shown(own), "the application's data"))
     spans += _others(payload, end, bounds[-1], batch_index + 1, count - 1)
     return MessageFrame(tuple(spans), count, start, end - start)

@@ -5,7 +5,6 @@ follows, with a length prefix if it is text, bytes or a message.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -18,36 +17,33 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldNames:
-    """A message definition (a C or Python descriptor) and its fields' meanings."""
+def field_spans(
+    descriptor: Any, meanings: Mapping[str, str], data: bytes, at: int, end: int
+) -> Iterator[Span]:
+    """Label the bytes from `at` to `end`, which encode a message.
 
-    descriptor: Any
-    meanings: Mapping[str, str]
+    descriptor: the message's definition, a C or Python descriptor.
+    meanings: what its fields mean, by the field's name.
 
-    def spans(self, data: bytes, at: int, end: int) -> Iterator[Span]:
-        """Label the bytes from `at` to `end`.
-
-        Raises `BKMetadataSerializationException` if a field extends past `end`.
-        """
-        while at < end:
-            key, begin = varint(data, at)
-            field: FieldDescriptor | None = self.descriptor.fields_by_number.get(key >> 3)
-            name = field.name if field is not None else f"field {key >> 3}"
-            number, begin, after = _extent(data, begin, key & 7)
-            if after > end:
-                raise BKMetadataSerializationException(
-                    f"{name} is truncated: it should end at offset {after}, but the data ends"
-                    f" at {end}"
-                )
-            meaning = self.meanings.get(name, "")
-            if field is not None and field.message_type is not None:
-                yield Span(name, at, begin - at, f"{after - begin} bytes", meaning)
-                yield from FieldNames(field.message_type, self.meanings).spans(data, begin, after)
-            else:
-                value = _value(field, number, data[begin:after] if key & 7 == _BYTES else None)
-                yield Span(name, at, after - at, value, meaning)
-            at = after
+    Raises `BKMetadataSerializationException` if a field extends past `end`.
+    """
+    while at < end:
+        key, begin = varint(data, at)
+        field: FieldDescriptor | None = descriptor.fields_by_number.get(key >> 3)
+        name = field.name if field is not None else f"field {key >> 3}"
+        number, begin, after = _extent(data, begin, key & 7)
+        if after > end:
+            raise BKMetadataSerializationException(
+                f"{name} is truncated: it should end at offset {after}, but the data ends at {end}"
+            )
+        meaning = meanings.get(name, "")
+        if field is not None and field.message_type is not None:
+            yield Span(name, at, begin - at, f"{after - begin} bytes", meaning)
+            yield from field_spans(field.message_type, meanings, data, begin, after)
+        else:
+            value = _value(field, number, data[begin:after] if key & 7 == _BYTES else None)
+            yield Span(name, at, after - at, value, meaning)
+        at = after
 
 
 def _extent(data: bytes, at: int, kind: int) -> tuple[int, int, int]:

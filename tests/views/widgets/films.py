@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from labkit.views.widgets.scene import Mark, Move
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.faults import Crash, Pause
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
@@ -20,6 +20,12 @@ UNFENCED = Scenario(
     (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
     variant="recovery without fencing",
 )
+TAKEN_OVER = Scenario(
+    Cluster(3),
+    (Write(entries=8, window=2, every_ms=0.5), Recover(when=On("node.paused"))),
+    (Pause("w", 20.0, On("lac.advanced", 4)),),
+)
+"""A run in which the writer continues after recovery has fenced the ledger."""
 
 
 @cache

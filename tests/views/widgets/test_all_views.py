@@ -126,10 +126,7 @@ def test_long_names_do_not_run_out_of_the_picture(name: str) -> None:
     ]
     shown = view(events)
     ElementTree.fromstring(shown.svg())
-    for mark, x, y in placed(shown.scene()):
-        if mark.tag == "text" and mark.text:
-            left, right, _, _ = box_of(mark, x, y)
-            assert 0 <= left <= right <= size_of(shown.scene())[0], mark.text
+    check_texts_fit(shown.scene())
 
 
 @cache
@@ -155,10 +152,7 @@ def test_a_ledger_on_a_hundred_bookies_has_a_picture_with_all_their_names(name: 
         assert min(sizes) >= 0, mark
     words = " ".join(mark.text for mark in marks)
     assert all(f"b{at}" in words for at in range(100))
-    for mark, x, y in placed(scene):
-        if mark.tag == "text" and mark.text:
-            left, right, _, _ = box_of(mark, x, y)
-            assert 0 <= left <= right <= size_of(scene)[0], mark.text
+    check_texts_fit(scene)
 
 
 def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float, float]]:
@@ -187,10 +181,19 @@ def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
     size = float(mark.attributes.get("font-size", 12))
     is_bold = mark.attributes.get("font-weight") == "bold"
     is_mono = "mono" in str(mark.attributes["class"]).split()
-    width = width_of(mark.text, size, bold=is_bold, mono=is_mono)
+    width = 0.6 * size * len(mark.text) if is_mono else width_of(mark.text, size, bold=is_bold)
     before = {"middle": width / 2, "end": width}.get(str(mark.attributes.get("text-anchor")), 0)
     left, base = x + at["x"] - before, y + at["y"]
     return left, left + width, base - size * 0.75, base + size * 0.2
+
+
+def check_texts_fit(scene: Mark) -> None:
+    width, height = size_of(scene)
+    for mark, x, y in placed(scene):
+        if mark.tag == "text" and mark.text:
+            left, right, top, bottom = box_of(mark, x, y)
+            assert 0 <= left <= right <= width, mark.text
+            assert 0 <= top <= bottom <= height, mark.text
 
 
 @pytest.mark.sampled
@@ -200,14 +203,7 @@ def test_no_text_runs_out_of_its_picture(name: str) -> None:
     pictures = [each for each in (view.scene(), view.legend()) if each]
     narrow = [in_a_narrow_place(each) for each in pictures if "data-narrow" in each.attributes]
     for scene in (*pictures, *narrow):
-        width, height = size_of(scene)
-        for mark, x, y in placed(scene):
-            if mark.tag == "text" and mark.text:
-                left, right, top, bottom = box_of(mark, x, y)
-                assert left >= 0, mark.text
-                assert right <= width, mark.text
-                assert top >= 0, mark.text
-                assert bottom <= height, mark.text
+        check_texts_fit(scene)
 
 
 @pytest.mark.sampled

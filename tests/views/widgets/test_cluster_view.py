@@ -15,12 +15,16 @@ from labkit.views.widgets.cluster.heads import ACTS, HEAD
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Pause
-from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import On
-from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of, titles_of, words_in
+from tests.views.widgets.films import (
+    CRASHED,
+    TAKEN_OVER,
+    crashed,
+    marks_of,
+    scenes_of,
+    titles_of,
+    words_in,
+)
 from tests.views.widgets.scripted import (
     LEDGER,
     Script,
@@ -29,13 +33,6 @@ from tests.views.widgets.scripted import (
     two_ledgers,
 )
 from tests.views.widgets.test_all_views import box_of, placed
-
-TAKEN_OVER = Scenario(
-    Cluster(3),
-    (Write(entries=8, window=2, every_ms=0.5), Recover(when=On("node.paused"))),
-    (Pause("w", 20.0, On("lac.advanced", 4)),),
-)
-"""A run in which the writer continues after recovery has fenced the ledger."""
 
 
 class Watched:
@@ -100,23 +97,15 @@ def test_a_replay_needs_no_event_loop_and_offers_no_commands() -> None:
 def test_a_simulated_run_forks_where_a_bookie_is_killed_and_goes_back() -> None:
     trace = run(replace(CRASHED, faults=()))
     view = ClusterView(trace)
+    assert view.film["moment"] == view.film["opening"]
     confirmed = next(event for event in trace.events if event.kind == "lac.advanced")
     view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
     assert "b1 down" in repr(view)
     assert view.run.events[: confirmed.seq] == list(trace.events[: confirmed.seq])
-    view._handle_custom_msg({"do": "undo", "on": "b1", "seq": -1}, [])
-    assert view.run.events == list(trace.events)
-
-
-def test_a_fork_goes_on_at_its_fault_and_back_where_it_was_made() -> None:
-    trace = run(replace(CRASHED, faults=()))
-    view = ClusterView(trace)
-    assert view.film["moment"] == view.film["opening"]
-    confirmed = next(event for event in trace.events if event.kind == "lac.advanced")
-    view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
     (killed,) = (e for e in view.run.events if e.kind == "node.killed" and e.time_us < 20_000)
     assert view.film["moment"] == round(view.run.at(killed.seq), 1)
-    view._handle_custom_msg({"do": "undo", "on": "b2", "seq": -1}, [])
+    view._handle_custom_msg({"do": "undo", "on": "b1", "seq": -1}, [])
+    assert view.run.events == list(trace.events)
     assert view.film["moment"] == round(view.run.at(confirmed.seq + 1), 1)
 
 
@@ -185,9 +174,7 @@ async def test_a_failed_command_is_reported_in_words_and_the_next_one_works(
     await watched.until(lambda: watched.view.notice == "")
 
 
-async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(
-    watched: Watched,
-) -> None:
+async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(watched: Watched) -> None:
     watched.click("add", "b0")
     watched.click("kill", "b76")
     watched.click("kill", "b2")
@@ -214,9 +201,7 @@ async def test_events_go_out_in_numbered_messages_and_the_whole_is_kept_when_all
     assert scenes_of(watched.view.film)[-1] == watched.view.scene()
 
 
-async def test_a_choice_in_a_live_view_makes_a_film_with_the_next_number(
-    watched: Watched,
-) -> None:
+async def test_a_choice_in_a_live_view_makes_a_film_with_the_next_number(watched: Watched) -> None:
     watched.cluster.script.create(8)
     watched.cluster.add(1)
     await watched.until(lambda: bool(watched.sent))

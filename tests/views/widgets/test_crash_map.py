@@ -11,16 +11,12 @@ from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS, crash_map
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from tests.views.widgets.crashes import broken, long
-from tests.views.widgets.films import marks_of
+from tests.views.widgets.films import marks_of, titles_of
 from tests.worlds.sim.scripts import ADD_INSIDE_FLUSH
 
 
 def words_in(scene: Mark) -> str:
     return "\n".join(mark.text for mark in marks_of(scene) if mark.tag == "text")
-
-
-def titles_in(scene: Mark) -> list[str]:
-    return [mark.text for mark in marks_of(scene) if mark.tag == "title"]
 
 
 def row_in(step: str, crashes: Crashes) -> int:
@@ -81,7 +77,7 @@ def test_the_head_of_the_chosen_column_is_explained_above_it_and_every_other_whe
     scene = CrashMapView(found, at=(0, column)).scene()
     assert f"({VARIANTS[column].meaning})" in words_in(scene)
     for variant in VARIANTS:
-        assert f"{variant.name}: {variant.meaning}" in titles_in(scene)
+        assert f"{variant.name}: {variant.meaning}" in titles_of(scene)
 
 
 @pytest.mark.slow
@@ -101,7 +97,7 @@ def test_the_list_follows_the_chosen_row_and_leaves_rows_to_choose_around_it() -
     view = long()
     last = len(view.crashes.points) - 1
     for beat in view.reel.beats:
-        row, column = view.cells[beat.seq]
+        row, column = view.crashes.cells[beat.seq]
         lines = next(mark for mark in beat.scene.children if mark.key == "lines").children
         shown = [int(line.key.removeprefix("row ")) for line in lines if line.key[:3] == "row"]
         assert {max(0, row - 1), row, min(last, row + 1)} <= set(shown)
@@ -118,7 +114,7 @@ def test_every_verdict_of_the_map_reaches_the_picture(name: str) -> None:
     found = broken(name)
     view = CrashMapView(found)
     rows = {
-        line.key: [title.removeprefix("Crash ") for title in titles_in(line)[-len(VARIANTS) :]]
+        line.key: [title.removeprefix("Crash ") for title in titles_of(line)[-len(VARIANTS) :]]
         for beat in view.reel.beats
         for line in marks_of(beat.scene)
         if line.key.startswith("row ")
@@ -136,7 +132,7 @@ def test_every_crash_is_one_moment_and_the_map_plays_row_by_row() -> None:
     view = CrashMapView(broken())
     rows, columns = len(view.crashes.points), len(view.crashes.variants)
     assert [beat.at for beat in view.reel.beats] == sorted({b.at for b in view.reel.beats})
-    assert view.cells == [(row, at) for row in range(rows) for at in range(columns)]
+    assert view.crashes.cells == [(row, at) for row in range(rows) for at in range(columns)]
     assert view.reel.beats[-1].at <= MAP_MS
 
 
@@ -155,7 +151,7 @@ def test_a_map_is_sent_again_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "send", sent.append)
     view.received(None, {"do": "resync"}, [])
     assert sent == [view.whole()]
-    assert sent[0]["opening"] == view.reel.beats[view.cells.index(chosen)].at
+    assert sent[0]["opening"] == view.reel.beats[view.crashes.cells.index(chosen)].at
     view.received(None, {"do": "kill", "on": "b1", "seq": 7}, [])
     assert view.at == chosen
 

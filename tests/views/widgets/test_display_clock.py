@@ -3,6 +3,8 @@
 from bisect import bisect_right
 from itertools import pairwise
 
+import pytest
+
 from labkit.system.trace.events import Event
 from labkit.views.widgets.display_clock import APART_MS, READ_MS, SKIP_MS, DisplayClock
 from labkit.views.widgets.run import DisplayedRun
@@ -25,12 +27,6 @@ def time_at(pace: DisplayClock, position: float) -> float:
     (p, t), (q, u) = pace.knots[max(place - 1, 0)], pace.knots[place]
     part = (position - p) / (q - p) if q > p else 1.0
     return t + (u - t) * min(max(part, 0.0), 1.0)
-
-
-def test_positions_never_go_back_and_no_two_events_share_one() -> None:
-    pace = DisplayClock()
-    pace.take(crashed().events)
-    assert all(a < b for a, b in pairwise(pace.positions))
 
 
 def test_events_of_one_microsecond_follow_each_other() -> None:
@@ -69,17 +65,11 @@ def test_nodes_that_start_are_not_waited_for() -> None:
     assert pace.skips == []
 
 
-def test_the_time_of_an_event_s_position_is_the_event_s_time() -> None:
-    pace = DisplayClock()
-    pace.take(crashed().events)
-    for event, at in zip(crashed().events, pace.positions, strict=True):
-        assert abs(time_at(pace, at) - event.time_us) < 1
-
-
-def test_events_that_come_in_parts_keep_their_order_and_their_times() -> None:
+@pytest.mark.parametrize("count", [50, 10_000])
+def test_events_keep_their_order_and_their_times_also_if_they_come_in_parts(count: int) -> None:
     pace, found = DisplayClock(), crashed().events
-    for start in range(0, len(found), 50):
-        pace.take(found[start : start + 50])
+    for start in range(0, len(found), count):
+        pace.take(found[start : start + count])
     assert all(a < b for a, b in pairwise(pace.positions))
     for event, at in zip(found, pace.positions, strict=True):
         assert abs(time_at(pace, at) - event.time_us) < 1

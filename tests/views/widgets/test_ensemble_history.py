@@ -7,9 +7,8 @@ import pytest
 from labkit.system.trace.cluster_state import fold
 from labkit.views.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHistory
 from labkit.views.widgets.ensemble_history.moments import HistoryMoment, history_of
-from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
-from tests.views.widgets.films import words_in
+from tests.views.widgets.films import titles_of, words_in
 from tests.views.widgets.histories import recovered_with_a_deferred_change, repaired, two_crashes
 from tests.views.widgets.scripted import LEDGER, Script, everything_at_once, two_ledgers
 from tests.views.widgets.test_all_views import placed
@@ -98,7 +97,7 @@ def test_the_picture_has_moments_and_each_entry_on_each_of_its_bookies() -> None
         assert line in words
     for line in ("from entry 4 on, b3 replaces b1", "closed by w at entry 11"):
         assert line in words
-    titles = [mark.text for mark, _, _ in placed(view.scene()) if mark.tag == "title"]
+    titles = titles_of(view.scene())
     assert "b4, entries 9 to 11: 3 of 3 copies; up" in titles
     assert "entry 4: missing" in titles
     assert "entry 4: durable" in titles
@@ -116,13 +115,12 @@ def test_an_entry_stands_at_the_same_place_in_every_moment() -> None:
 
 def test_the_last_moment_is_drawn_as_it_is_now() -> None:
     view = EnsembleHistory(run(two_crashes()))
-    held = [_held(beat.scene) for beat in view.reel.beats]
+    held = [
+        sum(title.endswith(": durable") for title in titles_of(beat.scene))
+        for beat in view.reel.beats
+    ]
     assert held[0] == 0
     assert sum(later > earlier for earlier, later in pairwise(held)) > 10
-
-
-def _held(scene: Mark) -> int:
-    return sum(mark.text.endswith(": durable") for mark, _, _ in placed(scene))
 
 
 @pytest.mark.slow

@@ -8,18 +8,8 @@ from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import BookieInside, ClusterView, SpaceTime
 from labkit.views.widgets.playing import PlayingView
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Pause
-from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import On
-from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.views.widgets.films import crashed, marks_of, words_in
+from tests.views.widgets.films import TAKEN_OVER, crashed, marks_of, words_in
 
-TAKEN_OVER = Scenario(
-    Cluster(3),
-    (Write(entries=8, window=2, every_ms=0.5), Recover(when=On("node.paused"))),
-    (Pause("w", 20.0, On("lac.advanced", 4)),),
-)
 FENCE, DOWN = "fenced: rejects the writer", "bookie is down"
 EXPLAINED: dict[str, tuple[Callable[[], PlayingView], set[str], set[str]]] = {
     "cluster": (

@@ -7,9 +7,8 @@ import pytest
 from labkit.system.model.message_id import MessageId
 from labkit.views.widgets.lineage import MessageIdLineage
 from labkit.views.widgets.lineage.rows import MAX_BOXES, BoxRow, belongs_to, rows_of
-from labkit.views.widgets.scene import Mark
 from labkit.views.xray.message_location import Lineage
-from tests.views.widgets.films import words_in
+from tests.views.widgets.films import marks_of, words_in
 from tests.views.widgets.lineages import alone, in_a_batch
 
 
@@ -71,15 +70,13 @@ def test_a_part_of_the_id_is_marked_in_the_id_in_its_row_and_in_the_bytes() -> N
         ("entry", ["entry id 13: a", "entry 13 of le", "entry id 13: p"]),
         ("batch", ["batch index 2:", "message 2 of t", "message's size"]),
     ):
-        titles = titles_of(MessageIdLineage(in_a_batch()).scene(), f"id-{part}")
+        titles = [
+            mark.children[0].text
+            for mark in marks_of(MessageIdLineage(in_a_batch()).scene())
+            if f"id-{part}" in str(mark.attributes.get("data-kin", "")).split()
+            and mark.children[0].tag == "title"
+        ]
         assert [words[:14] for words in titles[:3]] == inside
-
-
-def titles_of(mark: Mark, kin: str) -> list[str]:
-    """Return the titles of all marks that have this kin."""
-    is_kin = kin in str(mark.attributes.get("data-kin", "")).split()
-    own = [child.text for child in mark.children if child.tag == "title" and is_kin]
-    return own + [words for child in mark.children for words in titles_of(child, kin)]
 
 
 def test_the_still_picture_tells_the_id_the_files_and_the_bytes() -> None:

@@ -1,13 +1,11 @@
 """Tests of the view in which a run is played: cards, buttons, remarks, undo and redo."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from labkit.course.runs.play import Play
 from labkit.views.widgets.cluster.cells import LEGEND
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.timeline import TimelineView
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import RunLink
@@ -15,6 +13,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.views.widgets.films import marks_of
 
 SCENARIO = Scenario(
     Cluster(3),
@@ -29,24 +28,19 @@ def view() -> Play:
     return Play(SCENARIO)
 
 
-def marks(mark: Mark) -> Iterator[Mark]:
-    yield mark
-    for child in mark.children:
-        yield from marks(child)
-
-
 def moves(view: Play) -> dict[str, str]:
     """Return the moves that the picture offers, and the title of each."""
     return {
         str(mark.attributes["data-on"]): mark.children[0].text
-        for mark in marks(view.scene())
+        for mark in marks_of(view.scene())
         if mark.attributes.get("data-act") in ("deliver", "move")
     }
 
 
 def words(view: Play) -> str:
-    remarks = [line for line, _ in (*view.film["remarks"], *view.film["outcome"])]
-    return "\n".join((*remarks, *(mark.text for mark in marks(view.scene()) if mark.tag == "text")))
+    lines = [line for line, _ in (*view.film["remarks"], *view.film["outcome"])]
+    lines += (mark.text for mark in marks_of(view.scene()) if mark.tag == "text")
+    return "\n".join(lines)
 
 
 def press(view: Play, move: str) -> None:
@@ -123,7 +117,7 @@ def test_the_outcome_is_dated_so_that_an_earlier_moment_does_not_show_it(view: P
     (verdict,) = view.played.broken
     assert view.film["broke"] == round(view.run.at(verdict.seq), 1)
     assert view.film["broke"] <= view.film["latest"] <= view.film["opening"]
-    latest = [mark.key for mark in marks(view.scene()) if "data-latest" in mark.attributes]
+    latest = [mark.key for mark in marks_of(view.scene()) if "data-latest" in mark.attributes]
     assert latest == ["flight"]
 
 
@@ -164,7 +158,7 @@ def test_the_picture_shows_each_ensemble_in_the_metadata() -> None:
 def test_nothing_is_explained_in_the_picture_where_it_would_cover_a_part_of_it(view: Play) -> None:
     press(view, "deliver w>b1 2")
     assert view.run.clock.firsts
-    assert all(mark.key != "note" for beat in view.reel.beats for mark in marks(beat.scene))
+    assert all(mark.key != "note" for beat in view.reel.beats for mark in marks_of(beat.scene))
 
 
 def test_the_picture_shows_what_each_reader_has_done(view: Play) -> None:
@@ -192,7 +186,7 @@ def test_the_legend_explains_exactly_the_symbols_that_were_shown(view: Play) -> 
     assert found == stored | {"adds", "quorum", "refused", "failed", "fenced"}
     legend = view.legend()
     assert legend is not None
-    shown = [mark.text for mark in marks(legend) if mark.key == "words"]
+    shown = [mark.text for mark in marks_of(legend) if mark.key == "words"]
     assert shown == [text for look, text in LEGEND if look in found]
 
 

@@ -8,7 +8,7 @@ import pytest
 from labkit.course.runs.repair_runs import worker_dies
 from labkit.system.trace.events import Event, Fields
 from labkit.views.widgets.recovery_progress import RecoveryProgress
-from labkit.views.widgets.recovery_progress.chart import MAX_LEDGERS, Lane, chart_of
+from labkit.views.widgets.recovery_progress.chart import MAX_LEDGERS, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
 from labkit.worlds.sim.run import run
@@ -34,41 +34,37 @@ def states(name: str) -> list[RecoveryState]:
     return [state_after(steps, bookies, count) for count in range(len(steps) + 1)]
 
 
-def lane(name: str, which: str) -> Lane:
+LANES = {
+    "a lost bookie": ("lost for good", "b1", "up, down down, gone gone, lost considered lost"),
+    "a bookie that comes back in time": ("restart", "b1", "up, down down, gone gone, up"),
+    **{f"ledger {n} of the latter": ("restart", f"ledger {n}", "whole") for n in range(3)},
+    "a closed ledger": (
+        *("lost for good", "ledger 0"),
+        "whole, marked marked, locked b0 copying, whole done",
+    ),
+    "an open ledger is postponed": (
+        *("lost for good", "ledger 2"),
+        "whole, marked marked, locked b2 copying, waiting b2 waiting, locked b2 copying,"
+        " whole done",
+    ),
+    "a dead auditor keeps its role until its session ends": (
+        *("auditor dies in mid-round", "auditor"),
+        "none, auditor b0, dead b0 ✕, none, auditor b2",
+    ),
+    "the lock of a dead worker ends with its session": (
+        *("worker dies while it copies", "ledger 0"),
+        "whole, marked marked, locked b0 copying, marked marked, locked b0 copying, whole done",
+    ),
+}
+"""The look and the label of each section of a lane, by run and lane."""
+
+
+@pytest.mark.parametrize(("name", "which", "sections"), LANES.values(), ids=LANES)
+def test_a_lane_shows_each_stage_in_turn(name: str, which: str, sections: str) -> None:
     events = recovery(name).events
-    chart = chart_of(steps_of(events), first_bookies(events))
-    return next(each for each in chart.lanes if each.name == which)
-
-
-def looks(name: str, which: str) -> list[str]:
-    return [f"{span.look} {span.label}".strip() for span in lane(name, which).spans]
-
-
-def test_a_lost_bookie_goes_from_down_to_not_registered_to_lost() -> None:
-    spans = [each.look for each in lane("lost for good", "b1").spans]
-    assert spans == ["up", "down", "gone", "lost"]
-
-
-def test_a_bookie_that_comes_back_in_time_is_never_lost_and_nothing_is_marked() -> None:
-    assert [each.look for each in lane("restart", "b1").spans] == ["up", "down", "gone", "up"]
-    assert all(looks("restart", f"ledger {n}") == ["whole"] for n in range(3))
-
-
-def test_a_ledger_goes_from_marked_to_locked_to_whole_and_an_open_one_is_put_off() -> None:
-    assert looks("lost for good", "ledger 0") == [
-        "whole",
-        "marked marked",
-        "locked b0 copying",
-        "whole done",
-    ]
-    assert looks("lost for good", "ledger 2") == [
-        "whole",
-        "marked marked",
-        "locked b2 copying",
-        "waiting b2 waiting",
-        "locked b2 copying",
-        "whole done",
-    ]
+    lanes = chart_of(steps_of(events), first_bookies(events)).lanes
+    lane = next(each for each in lanes if each.name == which)
+    assert ", ".join(f"{span.look} {span.label}".strip() for span in lane.spans) == sections
 
 
 def test_a_ledger_that_lacks_copies_is_not_called_fully_replicated_when_its_mark_is_gone() -> None:
@@ -92,27 +88,6 @@ def test_two_workers_repair_two_ledgers_at_once() -> None:
         for state in states("lost for good")
     ]
     assert any(len(each) == 2 for each in holders)
-
-
-def test_a_dead_auditor_holds_the_office_until_its_session_ends() -> None:
-    assert looks("auditor dies in mid-round", "auditor") == [
-        "none",
-        "auditor b0",
-        "dead b0 ✕",
-        "none",
-        "auditor b2",
-    ]
-
-
-def test_the_lock_of_a_dead_worker_goes_with_its_session() -> None:
-    assert looks("worker dies while it copies", "ledger 0") == [
-        "whole",
-        "marked marked",
-        "locked b0 copying",
-        "marked marked",
-        "locked b0 copying",
-        "whole done",
-    ]
 
 
 def test_copies_come_back_one_by_one_before_the_metadata_names_their_bookie() -> None:
@@ -181,23 +156,17 @@ def many_ledgers() -> list[Event]:
     ]
 
 
-def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
+def test_of_many_ledgers_the_marked_ones_are_drawn_in_the_chart_and_below_it() -> None:
     events = many_ledgers()
     chart = chart_of(steps_of(events), [])
     drawn = [each.name for each in chart.lanes if each.kind == "ledger"]
     assert len(drawn) == MAX_LEDGERS
     assert drawn[-1] == f"ledger {MAX_LEDGERS + 2}"
     assert chart.hidden_ledger_count == 3
-    assert "Not shown: 3 more ledgers." in RecoveryProgress(events).svg()
-
-
-def test_the_ledgers_below_the_chart_are_those_in_the_chart() -> None:
-    events = many_ledgers()
-    chart = chart_of(steps_of(events), [])
-    words = words_in(RecoveryProgress(events).svg()).splitlines()
-    for ledger in range(MAX_LEDGERS + 3):
-        name = f"ledger {ledger}"
-        assert words.count(name) == 2 * (name in [lane.name for lane in chart.lanes])
+    svg = RecoveryProgress(events).svg()
+    assert "Not shown: 3 more ledgers." in svg
+    for name in (f"ledger {ledger}" for ledger in range(MAX_LEDGERS + 3)):
+        assert words_in(svg).splitlines().count(name) == 2 * (name in drawn)
 
 
 def test_the_bookies_of_a_wide_ensemble_do_not_cover_the_number_of_copies() -> None:

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from xml.etree import ElementTree
 
 import pytest
 
-from labkit.system.check import broken, check_all
+from labkit.system.check import Verdict, broken, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.kinds import KINDS
 from labkit.views.widgets.scene import Mark
@@ -24,7 +23,7 @@ from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
-from tests.views.widgets.films import crashed, marks_of
+from tests.views.widgets.films import crashed, marks_of, words_in
 from tests.views.widgets.test_all_views import box_of, placed
 
 WRITE = Write(entries=6, window=2)
@@ -51,9 +50,16 @@ def diagram(trace: Trace) -> Diagram:
     return diagram_of(before_epilogue(trace))
 
 
+def of_an_entry_lost_by_a_bug() -> tuple[Trace, Verdict]:
+    """Return a run that breaks a promise, and the verdict."""
+    dies = [Crash(name, when=On("add.sent", 1)) for name in ("b0", "b1")]
+    pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
+    trace = ran(*dies, steps=(pair,), variant="ensemble change from the wrong entry")
+    return trace, broken(check_all(trace))[0]
+
+
 def labels(svg: str) -> list[str]:
-    root = ElementTree.fromstring(svg)
-    return [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    return words_in(svg).splitlines()
 
 
 def test_lanes_are_writers_then_bookies_then_other_clients_then_metadata() -> None:
@@ -294,10 +300,7 @@ def test_there_is_one_unit_of_time() -> None:
 
 
 def test_the_still_picture_stands_at_the_moment_and_marks_where_a_promise_broke() -> None:
-    dies = [Crash(name, when=On("add.sent", 1)) for name in ("b0", "b1")]
-    pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
-    trace = ran(*dies, steps=(pair,), variant="ensemble change from the wrong entry")
-    verdict = broken(check_all(trace))[0]
+    trace, verdict = of_an_entry_lost_by_a_bug()
     view = SpaceTime(trace, broken=verdict)
     assert "epilogue" in labels(view.svg())
     assert any(text.startswith("✘ a confirmed entry is lost: ") for text in labels(view.svg()))
@@ -402,10 +405,8 @@ def test_a_fork_shows_everything_that_its_fault_causes() -> None:
 
 
 def test_a_broken_promise_belongs_to_the_run_in_which_it_broke_not_to_a_fork() -> None:
-    dies = [Crash(name, when=On("add.sent", 1)) for name in ("b0", "b1")]
-    pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
-    trace = ran(*dies, steps=(pair,), variant="ensemble change from the wrong entry")
-    view = SpaceTime(trace, broken=broken(check_all(trace))[0])
+    trace, verdict = of_an_entry_lost_by_a_bug()
+    view = SpaceTime(trace, broken=verdict)
     first = next(event.seq for event in trace.events if event.kind == "add.pushed")
     view.received(None, {"do": "pause", "on": "w", "seq": first}, [])
     assert "broken" not in repr(view)

@@ -29,7 +29,3 @@ def test_every_step_has_a_dot_and_its_words_are_in_the_frame() -> None:
 
 def test_a_notebook_gets_it_as_an_image() -> None:
     assert LINE._repr_mimebundle_()["text/html"].startswith('<img alt="first')
-
-
-def test_it_follows_a_dark_page() -> None:
-    assert "prefers-color-scheme:dark" in LINE.svg()

@@ -9,7 +9,7 @@ from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, Tim
 from labkit.views.widgets.timeline.fold import NodeState, RunState
 from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
 from labkit.views.widgets.timeline.story import EventList
-from tests.views.widgets.films import marks_of, words_in
+from tests.views.widgets.films import marks_of, titles_of, words_in
 
 
 def events(*rows: tuple[object, ...]) -> list[Event]:
@@ -81,8 +81,7 @@ def test_what_is_the_same_in_two_runs_is_one_step() -> None:
 
 def test_a_fault_stands_before_what_both_runs_do_at_its_time() -> None:
     first = [Event(0, 5, "b0", "memtable.put"), Event(1, 5, "b1", "memtable.put")]
-    fault = Event(0, 5, "w", "node.paused")
-    other = [fault, *(each._replace(seq=each.seq + 1) for each in first)]
+    other = [Event(0, 5, "w", "node.paused"), *(each._replace(seq=each.seq + 1) for each in first)]
     assert [step.which for step in steps_of(first, other)] == [OTHER, BOTH, BOTH]
 
 
@@ -155,7 +154,7 @@ def test_a_bookie_is_killed_by_its_button_in_the_picture() -> None:
     view = forking(PlayedRun(LIFE))
     view._handle_custom_msg({"do": "kill", "on": "0:b0", "seq": 4}, [])
     assert "'name': 'crash', 'disk': 'kept', 'node': 'b0'" in view.shown[1].title
-    titles = [mark.text for mark in marks_of(view.scene()) if mark.tag == "title"]
+    titles = titles_of(view.scene())
     assert titles.count("Undo the kill of b0") == 1
     view._handle_custom_msg({"do": "undo", "on": "1:b0", "seq": 4}, [])
     assert len(view.shown) == 1
@@ -173,13 +172,8 @@ def test_the_bars_of_an_event_tell_whose_it_is() -> None:
 def test_the_list_shows_the_events_that_were_asked_for() -> None:
     view = TimelineView(PlayedRun(LIFE))
     view._handle_custom_msg({"set": "of kind", "value": "add.", "seq": 0}, [])
-    assert [
-        view.current_picture.event_list.event(n)[1].kind
-        for n in view.current_picture.event_list.listed
-    ] == [
-        "add.pushed",
-        "add.sent",
-    ]
+    listed = view.current_picture.event_list.listed
+    assert [LIFE[at].kind for at in listed] == ["add.pushed", "add.sent"]
 
 
 def test_a_field_of_the_palette_makes_no_new_film() -> None:
@@ -204,11 +198,12 @@ def test_an_impossible_fork_is_reported_and_changes_nothing() -> None:
     assert len(view.shown) == 1
 
 
-def story(first: list[Event], other: list[Event]) -> EventList:
-    """Return the list of events of two runs, with one step per position."""
+def kinds_behind(first: list[Event], other: list[Event], seq: int) -> list[str]:
+    """Return the kinds of events that led to an event of the second of two runs."""
     steps = steps_of(first, other)
     runs = [PlayedRun(first), PlayedRun(other)]
-    return EventList(runs, ("original", "fork"), steps, range(len(steps)))
+    told = EventList(runs, ("original", "fork"), steps, range(len(steps)))
+    return [told.event(n)[1].kind for n in told.lineage(told.step_of(1, seq))]
 
 
 def test_causes_of_a_fork_are_looked_up_by_the_numbers_of_the_fork() -> None:
@@ -218,12 +213,8 @@ def test_causes_of_a_fork_are_looked_up_by_the_numbers_of_the_fork() -> None:
     shifted = [each._replace(seq=each.seq + 1, cause=each.seq) for each in (pushed, sent)]
     synced = put._replace(seq=3, cause=2, kind="journal.synced")
     other = [fault, shifted[0]._replace(cause=-1), shifted[1], synced]
-    told = story([pushed, sent, put], other)
-    assert [told.event(n)[1].kind for n in told.lineage(told.step_of(1, 3))] == [
-        "add.pushed",
-        "add.sent",
-        "journal.synced",
-    ]
+    found = kinds_behind([pushed, sent, put], other, 3)
+    assert found == ["add.pushed", "add.sent", "journal.synced"]
 
 
 @pytest.mark.timeout(20)
@@ -231,12 +222,7 @@ def test_causes_of_a_fork_that_lacks_an_event_make_no_circle() -> None:
     first = events(("w", "add.pushed"), ("w", "lac.advanced"), ("w", "add.sent"))
     first[2] = first[2]._replace(cause=1)
     other = [first[0], first[2]._replace(seq=1, cause=0), Event(2, 3, "w", "add.acked", 1)]
-    told = story(first, other)
-    assert [told.event(n)[1].kind for n in told.lineage(told.step_of(1, 2))] == [
-        "add.pushed",
-        "add.sent",
-        "add.acked",
-    ]
+    assert kinds_behind(first, other, 2) == ["add.pushed", "add.sent", "add.acked"]
 
 
 def test_only_faults_are_listed_as_faults() -> None:

@@ -17,7 +17,7 @@ from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.file_spans import journal_spans
 from tests.views.widgets.films import attributes_of
-from tests.views.xray.test_entry_locations import life_of_an_entry
+from tests.views.xray.test_entry_locations import Moments, life_of_an_entry
 
 HEAD = Layout("head", Field("length", "i", "bytes"), Field("ledger id", "q", "the ledger"))
 DATA = HEAD.struct.pack(8, 7)
@@ -25,7 +25,7 @@ HEAD_PIECE = Piece("journal", "current/1.txn", 0, DATA, tuple(HEAD.spans(DATA)),
 
 
 @pytest.fixture(scope="module")
-def moments() -> dict[str, tuple[Piece, ...]]:
+def moments() -> Moments:
     return life_of_an_entry()
 
 
@@ -82,7 +82,7 @@ def title_of(mark: Mark) -> str:
     return mark.children[0].text if mark.children[0].tag == "title" else ""
 
 
-def test_a_field_has_one_colour_in_every_piece(moments: dict[str, tuple[Piece, ...]]) -> None:
+def test_a_field_has_one_colour_in_every_piece(moments: Moments) -> None:
     looks: dict[str, set[object]] = {}
     for field in fields_of(XRay(moments).scene()):
         if title_of(field):
@@ -93,9 +93,7 @@ def test_a_field_has_one_colour_in_every_piece(moments: dict[str, tuple[Piece, .
     assert all(len(each) == 1 for each in looks.values())
 
 
-def test_a_field_is_marked_in_all_its_places_and_says_where(
-    moments: dict[str, tuple[Piece, ...]],
-) -> None:
+def test_a_field_is_marked_in_all_its_places_and_says_where(moments: Moments) -> None:
     fields = list(fields_of(XRay(moments).scene()))
     kin = next(f.attributes["data-kin"] for f in fields if "entry id 2:" in title_of(f))
     twins = [title_of(f) for f in fields if f.attributes["data-kin"] == kin]
@@ -135,7 +133,7 @@ def test_moments_lie_on_the_clock_of_their_run() -> None:
         XRay(moments, run=bookie.trace)
 
 
-def test_a_piece_has_one_place_through_all_moments(moments: dict[str, tuple[Piece, ...]]) -> None:
+def test_a_piece_has_one_place_through_all_moments(moments: Moments) -> None:
     scenes = [beat.scene for beat in XRay(moments).reel.beats]
     frames = [
         [
@@ -149,7 +147,7 @@ def test_a_piece_has_one_place_through_all_moments(moments: dict[str, tuple[Piec
     assert all(frame == frames[0] for frame in frames)
 
 
-def test_each_moment_is_a_click_away(moments: dict[str, tuple[Piece, ...]]) -> None:
+def test_each_moment_is_a_click_away(moments: Moments) -> None:
     film = XRay(moments).film
     attributes = attributes_of(film)
     targets = {str(each["data-on"]) for each in attributes if each.get("data-act") == "seek"}

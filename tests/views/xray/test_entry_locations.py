@@ -4,13 +4,13 @@ import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.storage.entry_log import location_of
-from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.entry_locations import locate_entry
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation, torn
 from labkit.worlds.sim.settings.bookie_script import entry_bytes
-from tests.system.storage.support import KEY, entry
+from tests.system.storage.support import entry
 
 Moments = dict[str, tuple[Piece, ...]]
 
@@ -62,16 +62,6 @@ def test_journal_and_entry_log_hold_the_bytes_that_the_client_packed(moments: Mo
     assert index.offset == 1024 + 8 * 2
 
 
-def test_the_index_names_the_log_and_the_offset_in_it() -> None:
-    ledgers = SimDisk()
-    index = LedgerIndex(7, IndexHeader(KEY), ledgers, 8192)
-    index.set_locations([2], [location_of(0x1F, 4660)])
-    index.flush()
-    *_, piece = locate_entry(SimDisk(), ledgers, entry(7, 2))
-    assert [span.value for span in piece.spans] == ["31", "4660"]
-    assert "1f.log" in piece.spans[0].meaning
-
-
 def test_every_byte_of_a_piece_has_exactly_one_name(moments: Moments) -> None:
     for piece in moments["after the flush"]:
         at = piece.offset
@@ -89,11 +79,8 @@ def test_a_record_that_a_power_cut_tears_is_safe_up_to_the_tear() -> None:
         after = machine.after_crash(torn)
         disks = machine.journals[0], machine.ledgers[0]
         if operation.kind == "sync":
-            found.append(
-                locate_entry(*disks, entry, after_power_cut=(after.journals[0], after.ledgers[0]))[
-                    1
-                ]
-            )
+            left = after.journals[0], after.ledgers[0]
+            found.append(locate_entry(*disks, entry, after_power_cut=left)[1])
 
     bookie.add((7, 2), payload_size=2000)
     machine.journals[0].controller.watch = before
@@ -144,7 +131,9 @@ def test_a_slot_that_the_file_ends_in_is_not_a_location(size: int) -> None:
     *_, piece = locate_entry(SimDisk(), ledgers, entry(7, 2))
     assert piece.absent == ("" if size == 8 else "no location yet")
     if size == 8:
-        assert [(span.offset, span.size) for span in piece.spans] == [(1040, 4), (1044, 4)]
+        spans = [(span.offset, span.size, span.value) for span in piece.spans]
+        assert spans == [(1040, 4, "31"), (1044, 4, "4660")]
+        assert "1f.log" in piece.spans[0].meaning
 
 
 def test_a_piece_is_safe_as_far_as_a_power_cut_leaves_it() -> None:

@@ -1,7 +1,7 @@
 """Test that the X-ray assigns exactly one name and value to each byte of a file."""
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import pytest
@@ -131,17 +131,35 @@ def file_of(data: bytes) -> SimFile:
     return file
 
 
-def test_the_small_files_are_named_to_their_last_byte() -> None:
-    mark = struct.pack(">qq", 0x1F, 512)
-    assert values(last_mark_spans(file_of(mark))) == ["31", "512"]
-    assert values(last_mark_spans(file_of(mark + b"\1\2"))) == ["31", "512", "0102"]
-    assert values(last_id_spans(file_of(b"1f\n"))) == ["1f", ""]
-    cookie = file_of(b'5\nbookieHost: "b1:3181"\nother\nunheard: of\n')
-    assert values(cookie_spans(cookie)) == ["5", '"b1:3181"', "other", "of"]
+MARK = struct.pack(">qq", 0x1F, 512)
+MARK_SPANS = [("journal file id", 0, 8, "31"), ("offset", 8, 8, "512")]
 
 
-def values(spans: Iterable[Span]) -> list[str]:
-    return [span.value for span in spans]
+@pytest.mark.parametrize(
+    ("spans", "data", "expected"),
+    [
+        (last_mark_spans, MARK, MARK_SPANS),
+        (last_mark_spans, MARK + b"\1\2", [*MARK_SPANS, ("rest", 16, 2, "0102")]),
+        (last_mark_spans, MARK + bytes(30), [*MARK_SPANS, ("rest", 16, 30, bytes(16).hex())]),
+        (last_id_spans, b"1f", [("log id", 0, 2, "1f")]),
+        (last_id_spans, b"1f\n\n", [("log id", 0, 2, "1f"), ("newline", 2, 2, "")]),
+        (
+            cookie_spans,
+            b'5\nbookieHost: "b1:3181"\nother\nunheard: of\n',
+            [
+                *(("layout version", 0, 2, "5"), ("bookieHost", 2, 22, '"b1:3181"')),
+                *(("layout version", 24, 6, "other"), ("unheard", 30, 12, "of")),
+            ],
+        ),
+    ],
+)
+def test_the_small_files_are_named_to_their_last_byte(
+    spans: Callable[[SimFile], Iterator[Span]],
+    data: bytes,
+    expected: list[tuple[str, int, int, str]],
+) -> None:
+    found = spans(file_of(data))
+    assert [(span.name, span.offset, span.size, span.value) for span in found] == expected
 
 
 def test_a_file_that_ends_in_its_header_is_reported_with_the_offset() -> None:
@@ -300,20 +318,6 @@ def test_an_index_of_version_0_has_no_explicit_lac_and_damaged_lengths_are_repor
             spans(1, 20, lac_size)
 
 
-def test_the_small_files_spans_have_places_and_sizes() -> None:
-    mark = struct.pack(">qq", 0x1F, 512)
-    assert shape(last_mark_spans(file_of(mark + bytes(30)))) == [
-        *(("journal file id", 0, 8), ("offset", 8, 8), ("rest", 16, 30)),
-    ]
-    assert list(last_mark_spans(file_of(mark + bytes(30))))[-1].value == bytes(16).hex()
-    assert shape(last_id_spans(file_of(b"1f\n\n"))) == [("log id", 0, 2), ("newline", 2, 2)]
-    assert shape(last_id_spans(file_of(b"1f"))) == [("log id", 0, 2)]
-    cookie = file_of(b'5\nbookieHost: "b1:3181"\nunheard: of\n')
-    assert shape(cookie_spans(cookie)) == [
-        *(("layout version", 0, 2), ("bookieHost", 2, 22), ("unheard", 24, 12)),
-    ]
-
-
 @pytest.mark.parametrize("digest_size", [0, 4, 20])
 def test_the_digest_lies_between_header_and_payload(digest_size: int) -> None:
     data = entry(5, 3, bytes(300))
@@ -343,9 +347,7 @@ def test_a_value_of_more_than_28_characters_is_cut(size: int, shown: str) -> Non
     assert line.split()[3] == shown
 
 
-def test_a_digest_has_four_bytes_in_journal_and_log_if_nothing_else_is_said(
-    lived: Machine,
-) -> None:
+def test_a_digest_has_four_bytes_in_journal_and_log_if_nothing_else_is_said(lived: Machine) -> None:
     (file_id, *_), (log_id, *_) = journal_ids(lived.journal), log_ids(lived.ledgers)
     for spans in (journal_spans(lived.journal, file_id), entry_log_spans(lived.ledgers, log_id)):
         assert {span.size for span in spans if span.name == "digest"} == {4}

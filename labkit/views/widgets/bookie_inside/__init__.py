@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from labkit.system.trace.bookie_state import BOOKIE_HANDLERS, BookieState
+from labkit.system.trace.bookie_state import BOOKIE_HANDLERS
 from labkit.system.trace.cluster_state import by_number, fold_bookie
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
@@ -91,14 +91,10 @@ class BookieInside(PlayingView):
     def selection(self) -> dict[str, Any]:
         return {"bookie": self._bookie}
 
-    def state(self) -> BookieState:
-        """Return the state that the still picture shows."""
+    def __repr__(self) -> str:
         opening = self.opening()
         events = [e for e in self._own(self.run.events) if self.run.at(e.seq) <= opening]
-        return fold_bookie(events, self._bookie)
-
-    def __repr__(self) -> str:
-        return summary(self._bookie, self.state())
+        return summary(self._bookie, fold_bookie(events, self._bookie))
 
     def _own(self, events: Sequence[Event]) -> list[Event]:
         return [e for e in events if e.node == self._bookie and e.kind in _KINDS]

@@ -190,15 +190,11 @@ def _log(
     for stored in entries[left_out:]:
         look, hue = ("stored" if stored.indexed else "written"), hues[stored.ledger]
         look = "done" if stored.is_garbage else look
-        is_found = found == (stored.ledger, stored.entry, file, stored.offset)
-        items.append(_stored_item(stored, look, hue, file, is_found))
+        key, offset = (stored.ledger, stored.entry), stored.offset
+        is_found = found == (*key, file, offset)
+        place = {"file": file, "offset": offset}
+        items.append(_entry("log", look, key, hue, note=str(offset), found=is_found, **place))
     return Band("ledger disk", file, "entry log, all ledgers", tuple(items))
-
-
-@lru_cache(16384)
-def _stored_item(stored: LoggedEntry, look: str, hue: int, file: str, is_found: bool) -> Item:
-    key, offset = (stored.ledger, stored.entry), stored.offset
-    return _entry("log", look, key, hue, note=str(offset), found=is_found, file=file, offset=offset)
 
 
 def _index(

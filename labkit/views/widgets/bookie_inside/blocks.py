@@ -63,7 +63,7 @@ def block(item: Item, key: str, kin: str, x: float, y: float, came: str = "") ->
     width = width_of_item(item)
     if item.kind in ("entry", "special"):
         came = came or _FROM.get(item.look, "0 -40")
-        title, parts = _title(item), _entry(item, width, HIGH)
+        title, parts = _title(item), _entry(item, width)
         return group(key, *parts, x=x, y=y, title=title, kin=kin, came=came)
     if item.kind == "mark":
         return group(key, *_mark(item, width), x=x, y=y, title=item.words, came="-60 0")
@@ -78,7 +78,7 @@ def _title(item: Item) -> str:
     )
 
 
-def _entry(item: Item, width: float, height: float) -> list[Mark]:
+def _entry(item: Item, width: float) -> list[Mark]:
     place = item.hue % _HUES
     looks: dict[str, dict[str, Any]] = {
         "put": {"fill": "page", "stroke": f"hue{place}", "thick": 2},
@@ -89,18 +89,18 @@ def _entry(item: Item, width: float, height: float) -> list[Mark]:
         "unsure": {"fill": "page", "stroke": "lost", "dash": "4 2"},
         "lost": {"fill": "none", "stroke": "lost", "dash": "1 3"},
     }
-    rx = 3 if item.kind == "entry" else height / 2
-    parts = [rect("box", 0, 0, width, height, rx=rx, **looks[_OUTLINES.get(item.look, item.look)])]
+    rx = 3 if item.kind == "entry" else HIGH / 2
+    parts = [rect("box", 0, 0, width, HIGH, rx=rx, **looks[_OUTLINES.get(item.look, item.look)])]
     inks = {"done": "faint", "empty": "faint", "unsure": "lost", "lost": "lost"}
     words, middle = item.label + SIGNS.get(item.look, ""), width / 2
     if words:
-        ink, y = inks.get(item.look, "ink"), height / 2 + 4.5
+        ink, y = inks.get(item.look, "ink"), HIGH / 2 + 4.5
         parts.append(text("label", middle, y, words, fill=ink, bold=True, anchor="middle"))
     if item.note:
-        y = height + NOTE - 1
+        y = HIGH + NOTE - 1
         parts.append(text("note", middle, y, item.note, fill="faint", anchor="middle"))
     if item.found:
-        ring = rect("ring", -2.5, -2.5, width + 5, height + 5, rx=5, stroke="confirmed", thick=2)
+        ring = rect("ring", -2.5, -2.5, width + 5, HIGH + 5, rx=5, stroke="confirmed", thick=2)
         parts.append(ring)
     return parts
 
@@ -161,4 +161,4 @@ def _sample(look: str) -> Sequence[Mark]:
     item = Item(kind, sample_look, hue=0, label=label, found=look == "found")
     if kind == "mark":
         return _mark(item, SAMPLE)
-    return _filler(item, SAMPLE) if kind == "pad" else _entry(item, SAMPLE, HIGH)
+    return _filler(item, SAMPLE) if kind == "pad" else _entry(item, SAMPLE)

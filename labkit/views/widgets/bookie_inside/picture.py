@@ -60,24 +60,6 @@ class BandLayout(NamedTuple):
     height: float
 
 
-class BandLayouts:
-    """Breaks bands into lines, and caches the layout of bands that have not changed."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, BandLayout] = {}
-
-    def laid_out(self, bands: Sequence[Band]) -> list[BandLayout]:
-        found = []
-        for band in bands:
-            last = self._last.get(band.title)
-            if last is None or last.band != band:
-                placed = _placed(band)
-                height = placed[-1].y + LINE + 3 if placed else LINE + 10.0
-                last = self._last[band.title] = BandLayout(band, placed, height)
-            found.append(last)
-        return found
-
-
 class BookiePicture:
     """Draws one bookie of a run.
 
@@ -98,7 +80,6 @@ class BookiePicture:
         self._explainer = Explainer(run)
         self.explainers = (self._explainer,)
         self._cache = PartCache()
-        self._lines = BandLayouts()
         self._least = _height_for(events, name, page_size)
         self.symbols: set[str] = set()
         """The symbols that have been drawn so far."""
@@ -113,8 +94,7 @@ class BookiePicture:
 
     def scene(self) -> Mark:
         state = self._fold.inside(self._name)
-        bands = bands_of(state, self._page_size)
-        laid_out = self._lines.laid_out(bands)
+        laid_out = _layouts(state, self._page_size, self._cache)
         tops, bottom = _tops(laid_out)
         self._move_flushed(laid_out, tops)
         shown = [
@@ -236,13 +216,23 @@ def summary(name: str, state: BookieState) -> str:
 
 
 def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
-    fold, lines, most = ClusterFold([name]), BandLayouts(), 0.0
+    fold, cache, most = ClusterFold([name]), PartCache(), 0.0
     step = len(events) // SAMPLED_MOMENTS + 1
     for at, event in enumerate(events):
         fold.apply(event)
         if at % step == 0 or event is events[-1]:
-            most = max(most, _tops(lines.laid_out(bands_of(fold.inside(name), page_size)))[1])
+            most = max(most, _tops(_layouts(fold.inside(name), page_size, cache))[1])
     return most
+
+
+def _layouts(state: BookieState, page_size: int, cache: PartCache) -> list[BandLayout]:
+    bands = bands_of(state, page_size)
+    return [cache.part(f"layout of {band.title}", _layout, band) for band in bands]
+
+
+def _layout(band: Band) -> BandLayout:
+    placed = _placed(band)
+    return BandLayout(band, placed, placed[-1].y + LINE + 3 if placed else LINE + 10.0)
 
 
 def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]:

@@ -8,7 +8,7 @@ Read the modules in this order: `cells` (an entry on a bookie), `heads` (the col
 
 from typing import Any
 
-from labkit.system.trace.cluster_state import ClusterState, fold
+from labkit.system.trace.cluster_state import fold
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.controls import Control, choice
@@ -65,9 +65,6 @@ class ClusterView(PlayingView):
 
     def selection(self) -> dict[str, Any]:
         return {"ledger": self._ledger}
-
-    def state(self) -> ClusterState:
-        return self.current_picture.grid.fold.state()
 
     def __repr__(self) -> str:
         return str(self.scene().attributes["aria-label"])

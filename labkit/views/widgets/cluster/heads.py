@@ -79,7 +79,6 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
     return group("header", *parts)
 
 
-@lru_cache(2048)
 def head(
     name: str, state: str, place: int, remark: str, width: float, acts: Acts, run: str
 ) -> Mark:
@@ -189,7 +188,6 @@ def buttons(name: str, state: str, acts: Acts, width: float, run: str = "") -> l
     return parts
 
 
-@lru_cache(2048)
 def column(state: str, is_member: bool, width: float, height: float) -> Mark:
     away = state in ("down", "paused")
     stroke = "lost" if state == "down" else "faint" if away else "ink" if is_member else "line"

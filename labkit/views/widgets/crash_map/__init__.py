@@ -59,7 +59,7 @@ class CrashMapView(SceneView):
         }
 
     def on_shown(self, number: int) -> None:
-        self.at = self.cells[number]
+        self.at = self.crashes.cells[number]
         self.open_at(self.reel.beats[number].at)
 
     def __repr__(self) -> str:
@@ -68,10 +68,8 @@ class CrashMapView(SceneView):
     def _record_cells(self) -> None:
         rows, columns = len(self.crashes.points), len(self.crashes.variants)
         self._cell_ms = max(round(min(ROW_MS, MAP_MS / rows) / columns), 1)
-        self.cells = [(row, column) for row in range(rows) for column in range(columns)]
-        """The row and column that each beat shows."""
         picture, self.reel = CrashMapPicture(self.crashes, self._position_of), Film()
-        for number, cell in enumerate(self.cells):
+        for number, cell in enumerate(self.crashes.cells):
             words = self.crashes.words(*cell)
             self.reel.add(Beat(self._position_of(*cell), picture.scene(*cell), words, number))
 

@@ -53,12 +53,9 @@ class Crashes:
         self._data = data
         self.points: list[dict[str, Any]] = data["points"]
         self.variants: list[tuple[str, str]] = data["variants"]
-        self.unsafe = [
-            (row, column)
-            for row in range(len(self.points))
-            for column in range(len(self.variants))
-            if self.verdict(row, column) != SAFE
-        ]
+        rows, columns = range(len(self.points)), range(len(self.variants))
+        self.cells = [(row, column) for row in rows for column in columns]
+        self.unsafe = [cell for cell in self.cells if self.verdict(*cell) != SAFE]
 
     def end(self, row: int, column: int) -> dict[str, Any]:
         found: dict[str, Any] = self._data["ends"][self._data["cells"][row][column][0]]
@@ -112,11 +109,10 @@ class Crashes:
         return f"{records}; {replayed[1]} after another power cut"
 
     def summary(self, row: int, column: int) -> str:
-        rows, columns = len(self.points), len(self.variants)
-        found = [self.verdict(r, c) for r in range(rows) for c in range(columns)]
+        found = [self.verdict(*cell) for cell in self.cells]
         counts = [f"{found.count(v)} {v}" for v in VERDICTS if v in found]
         return (
-            f"Crash map: {counted(rows, 'crash point')}, {counted(len(found), 'cell')},"
+            f"Crash map: {counted(len(self.points), 'crash point')}, {counted(len(found), 'cell')},"
             f" {', '.join(counts)};"
             f" {self.place(row, column)}: {self.end(row, column)['words']}"
         )

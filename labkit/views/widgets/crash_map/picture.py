@@ -75,14 +75,13 @@ class CrashMapPicture:
         self._story_x = self._cells_x + CELLS + 14
         self._story_width = WIDTH - self._story_x - MARGIN
         self._pitch = min(48.0, CELLS / len(crashes.variants))
-        cells = [(r, c) for r in range(len(crashes.points)) for c in range(len(crashes.variants))]
-        story = max(sum(step for _, step, _ in self._paragraphs(*cell)) for cell in cells)
+        story = max(sum(step for _, step, _ in self._paragraphs(*cell)) for cell in crashes.cells)
         self._count = max(MIN_LINES, ceil((story - 56) / ROW))
         self._bottom = TOP + ROW * self._count + 32
         self._small_row = min(8.0, ROW * self._count / len(crashes.points))
         self._small = self._overview()
         self._blocks: dict[tuple[tuple[FileAtRestart, ...], str], tuple[Mark, float]] = {}
-        self._height = max(self._files(*cell)[1] for cell in cells) + 6
+        self._height = max(self._files(*cell)[1] for cell in crashes.cells) + 6
 
     def scene(self, row: int, column: int) -> Mark:
         cached = self._cache.part
@@ -116,14 +115,13 @@ class CrashMapPicture:
             d = "".join(
                 f"M{SMALL_X + SMALL_CELL * c} {TOP + high * r:.1f}h{SMALL_CELL - 1}"
                 f"v{high - gap:.1f}h{1 - SMALL_CELL}z"
-                for r in range(len(crashes.points))
-                for c in range(len(crashes.variants))
+                for r, c in crashes.cells
                 if crashes.verdict(r, c) == verdict
             )
             if d:
                 parts.append(path(verdict, d, **_LOOKS[verdict]))
-        count = len(crashes.points) * len(crashes.variants)
-        return group("all", *parts, title=f"{count} crashes, {len(crashes.unsafe)} of them unsafe")
+        title = f"{len(crashes.cells)} crashes, {len(crashes.unsafe)} of them unsafe"
+        return group("all", *parts, title=title)
 
     def _position_marks(self, row: int, first: int) -> Mark:
         rows = [line.row for line in self._lines[first : first + self._count] if line.row >= 0]

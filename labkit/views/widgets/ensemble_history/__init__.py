@@ -48,13 +48,10 @@ class EnsembleHistory(PlayingView):
     def selection(self) -> dict[str, Any]:
         return {"ledger": self.ledger_id}
 
-    def svg(self) -> str:
-        return self.still(self._still_picture())
-
     def __repr__(self) -> str:
-        return self._still_picture().summary()
+        return self.still_picture().summary()
 
-    def _still_picture(self) -> EnsemblePicture:
+    def still_picture(self) -> EnsemblePicture:
         return self.at_opening(
             EnsemblePicture(self.run.events, self.ledger_id, NO_ACTS, STILL_ROWS)
         )

@@ -164,18 +164,36 @@ class EnsemblePicture:
     def _band(self, number: int, is_last: bool) -> Mark:
         moment = self.history.moments[number]
         segments = self.history.now() if is_last else moment.segments
-        return self._cache.part(
-            number,
-            _band,
+        return self._cache.part(number, self._draw_band, number, moment, segments, is_last)
+
+    def _draw_band(
+        self,
+        number: int,
+        moment: HistoryMoment,
+        segments: Sequence[SegmentEntries],
+        is_last: bool,
+    ) -> Mark:
+        ink = "lost" if moment.kind in ("down", "lost", "marked") else "ink"
+        lines = lines_of(moment.words, STORY - 30)
+        shown = (*lines[:3], fitted(" ".join(lines[3:]), STORY - 30)) if len(lines) > 4 else lines
+        behind = [rect("now", 2, -4, WIDTH - 4, self._pitch - 4, rx=5, fill="box")]
+        story = group(
+            "story",
+            text("glyph", MARGIN + 2, 13, GLYPHS[moment.kind], fill=ink, bold=True),
+            text("time", MARGIN + 20, 13, time_words(moment.time_us), fill="faint"),
             *(
-                number,
-                moment,
-                segments,
-                self.columns,
-                self.history.ledger_id,
-                self._pitch,
-                is_last,
+                text(f"line {at}", MARGIN + 20, 13 + LINE * (at + 1), line, fill=ink)
+                for at, line in enumerate(shown)
             ),
+            title=f"{time_words(moment.time_us)}: {moment.words}",
+        )
+        return group(
+            str(number),
+            *(behind if is_last else []),
+            path("rule", f"M{MARGIN} -5H{WIDTH - MARGIN}", stroke="line"),
+            story,
+            *(_segment(each, self.columns, self.history.ledger_id) for each in segments),
+            y=self._pitch * number,
         )
 
 
@@ -196,40 +214,6 @@ def _fit(column: Column, columns: Sequence[Column]) -> str:
     room = column.end - column.x - 6
     words = f"entries {column.words}" if column is columns[0] else column.words
     return fitted(words if width_of(words) <= room else column.words, room)
-
-
-def _band(
-    number: int,
-    moment: HistoryMoment,
-    segments: tuple[SegmentEntries, ...],
-    columns: tuple[Column, ...],
-    ledger_id: int,
-    pitch: float,
-    is_last: bool,
-) -> Mark:
-    ink = "lost" if moment.kind in ("down", "lost", "marked") else "ink"
-    lines = lines_of(moment.words, STORY - 30)
-    shown = (*lines[:3], fitted(" ".join(lines[3:]), STORY - 30)) if len(lines) > 4 else lines
-    behind = rect("now", 2, -4, WIDTH - 4, pitch - 4, rx=5, fill="box") if is_last else None
-    rule = path("rule", f"M{MARGIN} -5H{WIDTH - MARGIN}", stroke="line")
-    story = group(
-        "story",
-        text("glyph", MARGIN + 2, 13, GLYPHS[moment.kind], fill=ink, bold=True),
-        text("time", MARGIN + 20, 13, time_words(moment.time_us), fill="faint"),
-        *(
-            text(f"line {at}", MARGIN + 20, 13 + LINE * (at + 1), line, fill=ink)
-            for at, line in enumerate(shown)
-        ),
-        title=f"{time_words(moment.time_us)}: {moment.words}",
-    )
-    return group(
-        str(number),
-        *([behind] if behind else []),
-        rule,
-        story,
-        *(_segment(each, columns, ledger_id) for each in segments),
-        y=pitch * number,
-    )
 
 
 @lru_cache(1024)

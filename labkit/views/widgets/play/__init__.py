@@ -17,7 +17,7 @@ from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
-from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.controls import Control, button, choice
 from labkit.views.widgets.future_search import QUESTION, HasCurves
@@ -262,8 +262,8 @@ class PlayView(PlayingView):
             found.append(("Your moves", "\n".join(f"{at:>3}  {each.words}" for at, each in moves)))
         return found
 
-    def acts(self) -> Any:
-        return super().acts()._replace(offered=())
+    def acts(self) -> Acts:
+        return NO_ACTS
 
     def choices(self) -> list[Control]:
         if self.comparison:

@@ -9,10 +9,9 @@ Read the modules in this order: `state` (the displayed values), `fold` (builds t
 `chart` (all steps as lanes), `picture` (the scene), and then `RecoveryProgress` below.
 """
 
-from labkit.views.widgets.acts import NO_ACTS, Acts
+from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, summary
-from labkit.views.widgets.recovery_progress.state import RecoveryState
 from labkit.views.widgets.run import DisplayedRun, RunSource
 
 
@@ -33,8 +32,5 @@ class RecoveryProgress(PlayingView):
     def picture(self, run: DisplayedRun, acts: Acts) -> RecoveryPicture:
         return RecoveryPicture(run.events, acts)
 
-    def state(self) -> RecoveryState:
-        return self.at_opening(self.picture(self.run, NO_ACTS)).state
-
     def __repr__(self) -> str:
-        return summary(self.state())
+        return summary(self.still_picture().state)

@@ -148,10 +148,10 @@ class SpaceTime(PlayingView):
             **{"real_time": self.real_time, "promise": self._broken.name if self._broken else ""},
         }
 
-    def svg(self) -> str:
+    def still_picture(self) -> SpaceTimePicture:
         picture = self.at_opening(self._picture_of(self.run, STILL_ROWS, NO_ACTS))
         hide_explanations(picture.explainers, inf)
-        return self.still(picture)
+        return picture
 
     def __repr__(self) -> str:
         words = str(self.scene().attributes["aria-label"])

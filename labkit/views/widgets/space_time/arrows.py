@@ -2,12 +2,12 @@
 labels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import atan2, cos, sin
 from typing import NamedTuple
 
 from labkit.views.widgets.run import time_words
-from labkit.views.widgets.scene import Mark, Move, Style, circle, group, path, rounded
+from labkit.views.widgets.scene import Mark, Move, Style, circle, group, rounded
 from labkit.views.widgets.space_time.model import Diagram, Exchange
 
 ROW, BAND = 40, 9
@@ -16,16 +16,16 @@ DOT = 6
 """The distance between the tip of an arrow and the centre of a dot."""
 Point = tuple[float, float]
 
-LOOKS: dict[str, tuple[str, float, str]] = {
-    "add": ("stored", 1.5, ""),
-    "fence": ("confirmed", 2.2, ""),
-    "read": ("faint", 1.4, "5 3"),
-    "refused": ("lost", 1.5, ""),
-    "lost": ("lost", 1.5, "2 3"),
-    "metadata": ("well", 1.4, "1 3"),
-    "faded": ("line", 1, ""),
+LOOKS: dict[str, Style] = {
+    "add": {"stroke": "stored", "thick": 1.5},
+    "fence": {"stroke": "confirmed", "thick": 2.2},
+    "read": {"stroke": "faint", "thick": 1.4, "dash": "5 3"},
+    "refused": {"stroke": "lost", "thick": 1.5},
+    "lost": {"stroke": "lost", "thick": 1.5, "dash": "2 3"},
+    "metadata": {"stroke": "well", "thick": 1.4, "dash": "1 3"},
+    "faded": {"stroke": "line"},
 }
-"""The colour, thickness and dash pattern of each kind of arrow."""
+"""How to draw each kind of arrow."""
 
 
 class ExchangeProgress(NamedTuple):
@@ -94,32 +94,7 @@ def look_of(way: PathPart, message: Exchange, faded: bool) -> str:
     return "refused" if way.key == "back" and message.end == "refused" else message.what
 
 
-class MessageArrow(NamedTuple):
-    """A message to draw; `x` are the horizontal positions of the nodes."""
-
-    key: str
-    message: Exchange
-    progress: ExchangeProgress
-    x: Sequence[float]
-    kin: str
-    title: str
-    faded: bool
-
-    def path_parts(self) -> Iterator[PathPart]:
-        return path_parts(self.progress, self.x[self.message.source], self.x[self.message.target])
-
-    def marks(self) -> Mark:
-        parts = list[Mark]()
-        for way in self.path_parts():
-            if way.row >= self.progress.first:
-                stroke, thick, dash = LOOKS[look_of(way, self.message, self.faded)]
-                d = _path_of(way, ROW * self.progress.first)
-                look = Style(stroke=stroke, thick=thick, dash=dash)
-                parts.append(path(way.key, d, kin=self.kin, title=self.title, **look))
-        return group(self.key, *parts)
-
-
-def _path_of(way: PathPart, top: float) -> str:
+def path_of(way: PathPart, top: float) -> str:
     """Return the path data of an arrow, without its part above `top`."""
     (x1, y1), (x2, y2) = way.begin, way.end
     if way.key == "lost":
@@ -171,7 +146,7 @@ def flight(
     (from_x, from_row), (x, row) = ends
     y = y_of(row)
     move = Move(round(times[0], 1), round(times[1], 1), from_x - x, y_of(from_row) - y)
-    return group(key, circle("sign", x, y, 6, fill=LOOKS[look][0], stroke="page"), move=move)
+    return group(key, circle("sign", x, y, 6, fill=LOOKS[look]["stroke"], stroke="page"), move=move)
 
 
 def title_of(diagram: Diagram, message: Exchange) -> str:

@@ -13,6 +13,7 @@ from labkit.views.widgets.run import span
 from labkit.views.widgets.scene import (
     Anchor,
     Mark,
+    Style,
     circle,
     group,
     path,
@@ -31,10 +32,10 @@ WIDTH, NAMES = 860, 40
 WRITE = 10
 """The distance between a dot and the line of its write to the metadata store."""
 
-BREAKS = {
-    "down": ("lost", "1.5 5"),
-    "paused": ("faint", "2 7"),
-    "cut off": ("lost", "10 5"),
+BREAKS: dict[str, Style] = {
+    "down": {"stroke": "lost", "thick": 2.4, "dash": "1.5 5"},
+    "paused": {"stroke": "faint", "thick": 2.4, "dash": "2 7"},
+    "cut off": {"stroke": "lost", "thick": 2.4, "dash": "10 5"},
 }
 
 
@@ -58,12 +59,10 @@ def lane_mark(
 ) -> Mark:
     lines = []
     for at, part in enumerate(parts):
-        colour, dash = BREAKS.get(part.state, ("line", ""))
+        look = BREAKS.get(part.state, {"stroke": "line", "thick": 2})
         d = f"M{x:g} {rounded(top + part.top):g}V{rounded(top + part.bottom):g}"
         title = f"{name} is {part.state}" if part.state else ""
-        lines.append(
-            path(f"line {at}", d, stroke=colour, thick=2.4 if dash else 2, dash=dash, title=title)
-        )
+        lines.append(path(f"line {at}", d, title=title, **look))
     fits = width_of(name, bold=True) <= room + 16
     lines_of_name = (name,) if fits else name_lines(name, room + 16)
     names = [
@@ -84,15 +83,8 @@ def time_mark(row: int, time: str, quiet_us: int, left: float, right: float) -> 
         parts.append(
             text("quiet", left - 8, y - 13, f"⋮ {span(quiet_us)}", fill="faint", anchor="end")
         )
-        parts.append(
-            path(
-                "line",
-                f"M{left:g} {y - ROW / 2:g}H{right - 8:g}",
-                stroke="line",
-                dash="1 4",
-                thick=2,
-            )
-        )
+        d = f"M{left:g} {y - ROW / 2:g}H{right - 8:g}"
+        parts.append(path("line", d, stroke="line", dash="1 4", thick=2))
     return group(str(row), *parts)
 
 
@@ -103,9 +95,8 @@ def now_mark(row: int, width: float) -> Mark:
 
 @lru_cache(1024)
 def write_mark(at: int, x1: float, x2: float, row: int, faded: bool) -> Mark:
-    stroke, thick, dash = LOOKS["faded" if faded else "metadata"]
     d = f"M{x1:g} {y_of(row) + WRITE / 2:g}v{WRITE / 2:g}H{x2:g}v-4"
-    return path(f"write {at}", d, stroke=stroke, thick=thick, dash=dash)
+    return path(f"write {at}", d, **LOOKS["faded" if faded else "metadata"])
 
 
 @lru_cache(8192)
@@ -113,23 +104,10 @@ def future_dot(x: float, row: int) -> Mark:
     return circle(f"{row}-{x:g}", x, y_of(row), 4.5, fill="page", stroke="line", thick=1.5)
 
 
-@lru_cache(8192)
-def dot_mark(
-    key: str,
-    place: tuple[float, float],
-    label: str,
-    spot: LabelPlace,
-    ink: str,
-    is_broken: bool,
-    title: str,
-    kin: str,
-    pin: str,
-    at_clock: str,
-) -> Mark:
-    """Return the dot for the simultaneous events on a lane, with its label. A click on it moves
-    the view to that moment and highlights the causes.
-    """
-    x, y = place
+def dot_marks(
+    x: float, y: float, label: str, spot: LabelPlace, ink: str, is_broken: bool
+) -> list[Mark]:
+    """Return the dot for the simultaneous events on a lane, with its label."""
     left, right, top, bottom = reach_of(x, y, spot, label)
     parts = [
         rect("reach", left, top, right - left, bottom - top, fill="none"),
@@ -143,7 +121,7 @@ def dot_mark(
     for at, (base, line) in enumerate(spot.lines(label) if label else ()):
         key_of = f"label {at}" if at else "label"
         parts.append(text(key_of, start, y + base, line, fill=words, anchor=anchor, halo=True))
-    return group(key, *parts, title=title, kin=kin, pin=pin, act="seek", on=at_clock, tab=False)
+    return parts
 
 
 def ink_of(events: Sequence[Event], label: str) -> str:
@@ -166,14 +144,13 @@ def legend_of(shown: frozenset[str]) -> Mark | None:
         "refused": "refused",
         "lost": "never answered",
         "metadata": "metadata write",
+        **{state: state for state in BREAKS},
     }
-    lines = [(key, LOOKS[key], each) for key, each in words.items() if key in shown]
-    lines += [
-        (key, (colour, 2.4, dash), key) for key, (colour, dash) in BREAKS.items() if key in shown
-    ]
+    looks = LOOKS | BREAKS
     symbols = [
-        Symbol(key, [path("line", "M0 8H28", stroke=colour, thick=thick, dash=dash)], meaning)
-        for key, (colour, thick, dash), meaning in lines
+        Symbol(key, [path("line", "M0 8H28", **looks[key])], meaning)
+        for key, meaning in words.items()
+        if key in shown
     ]
     if "lac" in shown:
         dot = circle("dot", 14, 8, 4.5, fill="confirmed")

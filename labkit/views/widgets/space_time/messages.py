@@ -5,13 +5,16 @@ from typing import NamedTuple
 
 from labkit.views.widgets.kin import entry_kin
 from labkit.views.widgets.run import DisplayedRun
-from labkit.views.widgets.scene import Mark, PartCache, group
+from labkit.views.widgets.scene import Mark, PartCache, group, path
 from labkit.views.widgets.space_time.arrows import (
+    LOOKS,
+    ROW,
     ExchangeProgress,
-    MessageArrow,
+    PathPart,
     Point,
     flight,
     look_of,
+    path_of,
     path_parts,
     title_of,
 )
@@ -56,10 +59,8 @@ class Messages:
         """Return the lines of all messages that will cross a row, or start or end in it."""
         found = set[tuple[Point, Point]]()
         for number in self._in_row.get(row, ()):
-            message = self._all[number]
-            progress = self._progress(message, len(self._plan.diagram.events), 0)
-            x = self._plan.x[message.source], self._plan.x[message.target]
-            found |= {(way.begin, way.end) for way in path_parts(progress, *x)}
+            progress = self._progress(self._all[number], len(self._plan.diagram.events), 0)
+            found |= {(way.begin, way.end) for way in self._path_parts(number, progress)}
         return found
 
     def flying(self, sight: range, upto: int) -> Mark:
@@ -70,17 +71,26 @@ class Messages:
         return sorted({n for row in sight for n in self._in_row.get(row, ())})
 
     def _message(self, number: int, first: int, upto: int) -> Mark:
-        message, diagram = self._all[number], self._plan.diagram
-        progress = self._progress(message, upto, first)
-        kin = entry_kin(diagram.ledger, message.entry) if message.entry >= 0 else "fence"
-        faded = self._lit is not None and message.sent not in self._lit
-        x, title = self._plan.x, self._titles[number]
-        arrow = MessageArrow(str(number), message, progress, x, kin, title, faded)
-        return self._cache.part(number, self._draw_message, arrow)
+        progress = self._progress(self._all[number], upto, first)
+        return self._cache.part(number, self._draw_message, number, progress)
 
-    def _draw_message(self, arrow: MessageArrow) -> Mark:
-        self.symbols.update(look_of(way, arrow.message, arrow.faded) for way in arrow.path_parts())
-        return arrow.marks()
+    def _draw_message(self, number: int, progress: ExchangeProgress) -> Mark:
+        message, title = self._all[number], self._titles[number]
+        is_of_entry = message.entry >= 0
+        kin = entry_kin(self._plan.diagram.ledger, message.entry) if is_of_entry else "fence"
+        faded = self._lit is not None and message.sent not in self._lit
+        parts = list[Mark]()
+        for way in self._path_parts(number, progress):
+            look = look_of(way, message, faded)
+            self.symbols.add(look)
+            if way.row >= progress.first:
+                d = path_of(way, ROW * progress.first)
+                parts.append(path(way.key, d, kin=kin, title=title, **LOOKS[look]))
+        return group(str(number), *parts)
+
+    def _path_parts(self, number: int, progress: ExchangeProgress) -> Iterator[PathPart]:
+        message, x = self._all[number], self._plan.x
+        return path_parts(progress, x[message.source], x[message.target])
 
     def _progress(self, message: Exchange, upto: int, first: int) -> ExchangeProgress:
         sent, arrived, left, answered = (

@@ -26,7 +26,7 @@ from labkit.views.widgets.space_time.marks import (
     WIDTH,
     WRITE,
     LaneState,
-    dot_mark,
+    dot_marks,
     future_dot,
     ink_of,
     lane_mark,
@@ -220,6 +220,7 @@ class SpaceTimePicture:
         return self._cache.part((dot.lane, dot.row), self._draw_dot, dot, shown)
 
     def _draw_dot(self, dot: Dot, shown: tuple[int, ...]) -> Mark:
+        """Return a dot. A click on it moves the view to its moment and highlights the causes."""
         events = [self.diagram.events[at] for at in shown]
         label = self._label(dot, shown)
         if any(event.kind == "lac.advanced" for event in events):
@@ -231,17 +232,17 @@ class SpaceTimePicture:
         led = dict.fromkeys(self._chain(to) for at in shown for to in self._effects[at])
         words = "; ".join(_described(events))
         labelled = next((at for at in shown if self._is_in_label(at, label)), shown[-1])
-        return dot_mark(
+        spot = self._labels_of(dot.row).get(dot.lane, LabelPlace())
+        x, y, is_broken = self.plan.x[dot.lane], y_of(dot.row), self._is_broken(shown)
+        return group(
             f"{dot.row}-{dot.lane}",
-            (self.plan.x[dot.lane], y_of(dot.row)),
-            label,
-            self._labels_of(dot.row).get(dot.lane, LabelPlace()),
-            ink,
-            self._is_broken(shown),
-            f"{time_words(events[0].time_us)}: {words}",
-            " ".join([*kin, node_kin(self.diagram.lanes[dot.lane]), *led]),
-            self._chain(labelled),
-            str(round(self._run.at(self.diagram.events[shown[-1]].seq), 1)),
+            *dot_marks(x, y, label, spot, ink, is_broken),
+            title=f"{time_words(events[0].time_us)}: {words}",
+            kin=" ".join([*kin, node_kin(self.diagram.lanes[dot.lane]), *led]),
+            pin=self._chain(labelled),
+            act="seek",
+            on=str(round(self._run.at(events[-1].seq), 1)),
+            tab=False,
         )
 
     def _label(self, dot: Dot, places: Sequence[int]) -> str:

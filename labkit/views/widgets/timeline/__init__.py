@@ -33,7 +33,6 @@ from labkit.views.widgets.timeline.picture import TimelinePicture
 from labkit.views.widgets.timeline.runs import BrokenPromise, Palette, PlayedRun
 from labkit.views.widgets.timeline.steps import (
     BOTH,
-    FIRST,
     MergedStep,
     epilogue_of,
     first_difference,
@@ -231,9 +230,8 @@ class TimelineView(PlayingView):
         numbers: tuple[dict[int, int], ...] = ({}, {})
         merged = []
         for number, step in enumerate(self._steps):
-            which = int(step.which not in (BOTH, FIRST))
-            row = (step.of_first, step.of_other)[which]
-            event = self.shown[which].events[row - 1]
+            which, at = step.place
+            event = self.shown[which].events[at]
             merged.append(event._replace(seq=number, cause=numbers[which].get(event.cause, -1)))
             numbers[which][event.seq] = number
             if step.which == BOTH and len(self.shown) > 1:
@@ -260,7 +258,7 @@ class TimelineView(PlayingView):
         if self._fault_form is None:
             return
         step = self._steps[number] if number >= 0 else MergedStep(BOTH, 0, 0)
-        which = which if which >= 0 else int(step.which not in (BOTH, FIRST))
+        which = which if which >= 0 else step.place[0]
         base, row = self.shown[which], (step.of_first, step.of_other)[which]
         try:
             other = self._fault_form.palette.fork(

@@ -4,6 +4,7 @@ entries, and its cut links.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from labkit.system.trace.cluster_state import ClusterState, Ledger
 from labkit.system.trace.events import Event
@@ -31,57 +32,64 @@ MIN_PITCH = 40
 _EPILOGUE = "epilogue"
 
 
+class PanelSize(NamedTuple):
+    """rows: the number of visible entries.
+    lines: the number of lines for the verdict on the run's promises.
+    clients: the number of clients for which there is room.
+    """
+
+    rows: int
+    lines: int
+    clients: int
+
+
+def size_for(run: PlayedRun, end: ClusterState, width: float) -> PanelSize:
+    """Return the size that a run needs. `end` is the state after its last event."""
+    last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
+    nodes = dict.fromkeys(event.node for event in run.events)
+    clients = sum(name not in end.bookies and name != _EPILOGUE for name in nodes)
+    rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
+    return PanelSize(rows, len(_verdict_lines(run, width)), min(clients, MAX_CLIENTS))
+
+
 class Panel:
     """Folds the events of a run, and draws it at the given width.
 
-    end: the state after the last event.
-    rows: the number of visible entries.
-    lines: the number of lines for the verdict on the run's promises.
-    clients: the number of clients for which there is room.
+    ledger, bookies, acts: see `Grid`.
+    which: the run's number, 0 or 1.
     """
 
     def __init__(
         self,
         run: PlayedRun,
-        end: ClusterState,
         positions: EventPositions,
         width: float,
+        size: PanelSize,
+        *,
+        ledger: int | None,
+        bookies: Sequence[str],
         acts: Acts,
         which: int,
         is_alone: bool,
     ) -> None:
         self.run, self.positions, self.width = run, positions, width
-        self.bookies = tuple(end.bookies)
-        last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
-        self.rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
-        nodes = dict.fromkeys(event.node for event in run.events)
-        clients = sum(name not in end.bookies and name != _EPILOGUE for name in nodes)
-        self.clients = min(clients, MAX_CLIENTS)
-        self._words = lines_of(run.broken[0].reason if run.broken else run.words, width)[:3]
-        self.lines = len(self._words)
-        self._syncs = DelayedSyncs(run.late_syncs)
-        self._acts, self._which = acts, f"{which}:"
-        self._colour = "" if is_alone else RUN_COLOURS[which]
-        self._cache = PartCache()
-
-    def begin(self, ledger: int | None, rows: int, lines: int, clients: int) -> None:
-        """Set the sizes before the first event, so that adjacent panels have equal sizes."""
-        gutter = WIDE_GUTTER if self.width > WIDE else GUTTER
         self.grid = Grid(
-            self.positions,
-            self.width,
-            gutter,
-            self.bookies,
+            positions,
+            width,
+            WIDE_GUTTER if width > WIDE else GUTTER,
+            bookies,
             ledger=ledger,
-            acts=self._acts,
-            rows=(rows, rows),
-            run=self._which,
+            acts=acts,
+            rows=(size.rows, size.rows),
+            run=f"{which}:",
         )
         self.run_state = RunState(self.grid.fold)
-        per_line = 2 if self.width > WIDE else 1
-        self._clients_y = 56 + LINE * lines
-        self._grid_y = self._clients_y + CHIP * -(-max(clients, 1) // per_line) + 4
-        self._clients, self._per_line = clients, per_line
+        self._syncs = DelayedSyncs(run.late_syncs)
+        self._colour = "" if is_alone else RUN_COLOURS[which]
+        self._cache = PartCache()
+        self._clients, self._per_line = size.clients, 2 if width > WIDE else 1
+        self._clients_y = 56 + LINE * size.lines
+        self._grid_y = self._clients_y + CHIP * -(-max(size.clients, 1) // self._per_line) + 4
 
     @property
     def height(self) -> float:
@@ -135,7 +143,7 @@ class Panel:
         ink = "lost" if self.run.broken else "well"
         lines = [
             text(f"line {at}", 0, 38 + LINE * at, line, fill=ink)
-            for at, line in enumerate(self._words)
+            for at, line in enumerate(_verdict_lines(self.run, self.width))
         ]
         parts.append(group("verdict", *lines, title=self.run.details))
         return group("about", *parts)
@@ -165,6 +173,10 @@ class Panel:
         title = f"cut: {links}" if cuts else ""
         y = self._grid_y + self.grid.layout.bottom + 15
         return group("cuts", text("words", 0, y, words, fill="lost"), title=title)
+
+
+def _verdict_lines(run: PlayedRun, width: float) -> tuple[str, ...]:
+    return lines_of(run.broken[0].reason if run.broken else run.words, width)[:3]
 
 
 def min_width(bookie_count: int) -> float:

@@ -8,7 +8,7 @@ from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.run import DisplayedRun, EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, narrowed, picture
-from labkit.views.widgets.timeline.panel import MARGIN, Panel, min_width
+from labkit.views.widgets.timeline.panel import MARGIN, Panel, PanelSize, min_width, size_for
 from labkit.views.widgets.timeline.runs import PlayedRun
 from labkit.views.widgets.timeline.steps import MergedStep
 from labkit.views.widgets.timeline.story import HEIGHT, EventList
@@ -42,22 +42,21 @@ class TimelinePicture:
         if self._beside == 1:
             width = max(width, min_width(most))
         self._width = max(WIDTH, width + 2 * MARGIN)
+        sizes = [size_for(run, end, width) for run, end in zip(runs, ends, strict=True)]
         self.panels = [
             Panel(
                 run,
-                ends[which],
                 self._positions(which, merged),
                 width,
-                acts if which else Acts(acts.offered),
-                which,
-                len(runs) == 1,
+                PanelSize(*map(max, zip(*sizes, strict=True))),  # Adjacent panels have equal sizes.
+                ledger=ledger,
+                bookies=tuple(ends[which].bookies),
+                acts=acts if which else Acts(acts.offered),
+                which=which,
+                is_alone=len(runs) == 1,
             )
             for which, run in enumerate(runs)
         ]
-        sizes = [(panel.rows, panel.lines, panel.clients) for panel in self.panels]
-        rows, lines, clients = (max(each) for each in zip(*sizes, strict=True))
-        for panel in self.panels:
-            panel.begin(ledger, rows, lines, clients)
         self.explainers = [panel.grid.explainer for panel in self.panels]
         self._number = -1
         self._cache = PartCache()

@@ -21,6 +21,13 @@ class MergedStep:
     of_first: int
     of_other: int
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The run whose event happens in this step, and the event's index. If the event happens in
+        both runs, this is run 0.
+        """
+        return (1, self.of_other - 1) if self.which == OTHER else (0, self.of_first - 1)
+
     def index_in(self, run: int) -> int | None:
         """Return the index of the event of run 0 or 1 that happens in this step, or None if this is
         a step of the other run only.

@@ -50,10 +50,8 @@ class EventList:
         self._cache = PartCache()
 
     def event(self, number: int) -> tuple[int, Event]:
-        step = self.steps[number]
-        if step.which == OTHER:
-            return 1, self.runs[1].events[step.of_other - 1]
-        return 0, self.runs[0].events[step.of_first - 1]
+        which, at = self.steps[number].place
+        return which, self.runs[which].events[at]
 
     def only_in(self, number: int) -> str:
         """Return the name of the only run that has this step, or "" if it is in every run."""
@@ -83,7 +81,11 @@ class EventList:
         first = min(max(place - BEFORE, 0), max(len(self.listed) - ROWS, 0))
         sight = self.listed[first : first + ROWS]
         rows = [
-            self._row(n, at, "now" if n == number else "later" if n > number else "past", n in led)
+            self._cache.part(
+                n,
+                self._row,
+                *(n, at, "now" if n == number else "later" if n > number else "past", n in led),
+            )
             for at, n in enumerate(sight, start=first)
         ]
         story = group(
@@ -97,12 +99,33 @@ class EventList:
 
     def _row(self, number: int, at: int, when: str, led: bool) -> Mark:
         which, event = self.event(number)
+        words, time = self.runs[which].sentence(event), time_words(event.time_us)
+        name = self.only_in(number)
+        whose = f"{name}: " if name else ""
         is_broken = event.seq in self._broken[which]
         which_runs = self.steps[number].which if len(self.runs) > 1 else None
-        at_ms = round(self.positions[number], 1)
-        name = self.only_in(number)
-        words = self.runs[which].sentence(event)
-        return _row(number, event, words, at, when, led, is_broken, which_runs, name, at_ms)
+        glyph = "✘" if is_broken else "▶" if when == "now" else "•" if led else ""
+        ink = "lost" if is_broken else "faint" if when == "later" else "ink"
+        shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
+        box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")
+        kin = [entry_kin(event.ledger, event.entry)] if event.entry >= 0 else []
+        return group(
+            str(number),
+            box,
+            *(
+                rect(f"run {run}", 20 + 7 * run, 2, 4, ROW - 4, rx=2, fill=colour)
+                for run, colour in enumerate(RUN_COLOURS)
+                if which_runs in (BOTH, (FIRST, OTHER)[run])
+            ),
+            text("glyph", 10, 16, glyph, fill="lost" if is_broken else "stored", anchor="middle"),
+            text("time", TIME_X - 4, 16, time, fill="faint", anchor="end"),
+            text("words", TIME_X + 6, 16, shown, fill=ink, bold=when == "now"),
+            y=ROW * at,
+            title=f"{time}: {whose}{words}",
+            kin=" ".join([*kin, node_kin(event.node)]),
+            act="seek",
+            on=str(round(self.positions[number], 1)),
+        )
 
     def _causes(self, number: int, *led: int) -> Mark:
         parts, y = list[Mark](), 18.0
@@ -137,42 +160,4 @@ def _frame() -> Mark:
             text("causes", SIDE_X, 15, "What led to this event", bold=True),
             text("", 0, HEIGHT + 15, "", bold=True),
         ),
-    )
-
-
-@lru_cache(16384)
-def _row(
-    number: int,
-    event: Event,
-    words: str,
-    at: int,
-    when: str,
-    led: bool,
-    is_broken: bool,
-    which_runs: int | None,
-    name: str,
-    position: float,
-) -> Mark:
-    glyph = "✘" if is_broken else "▶" if when == "now" else "•" if led else ""
-    ink = "lost" if is_broken else "faint" if when == "later" else "ink"
-    whose = f"{name}: " if name else ""
-    shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
-    box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")
-    kin = [entry_kin(event.ledger, event.entry)] if event.entry >= 0 else []
-    return group(
-        str(number),
-        box,
-        *(
-            rect(f"run {run}", 20 + 7 * run, 2, 4, ROW - 4, rx=2, fill=colour)
-            for run, colour in enumerate(RUN_COLOURS)
-            if which_runs in (BOTH, (FIRST, OTHER)[run])
-        ),
-        text("glyph", 10, 16, glyph, fill="lost" if is_broken else "stored", anchor="middle"),
-        text("time", TIME_X - 4, 16, time_words(event.time_us), fill="faint", anchor="end"),
-        text("words", TIME_X + 6, 16, shown, fill=ink, bold=when == "now"),
-        y=ROW * at,
-        title=f"{time_words(event.time_us)}: {whose}{words}",
-        kin=" ".join([*kin, node_kin(event.node)]),
-        act="seek",
-        on=str(position),
     )

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labkit.system.model.layout import Span
+from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.views.widgets.kin import entry_kin
 from labkit.views.xray.byte_region import Piece
 
-SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
+SLOT_SIZE, FIRST_SLOT = 8, 1024
 MAX_SPAN_ROWS = 4
 """If a field fills more rows than this, only the first two rows and the last one are drawn."""
 MAX_ZERO_ROWS = 1
@@ -100,7 +101,7 @@ def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
     """
     record: list[Span] = []
     for span in spans:
-        is_length_word = span.name == "length" and span.size == LENGTH_WORD
+        is_length_word = span.name == "length" and span.size == LENGTH_SIZE
         is_next = span.name == "ledger id" and any(each.name == "ledger id" for each in record)
         if is_length_word or is_next or span.name == "mask":
             yield record
