@@ -1,11 +1,15 @@
 """A stand-in for the kernel behind a view, which passes messages and changed traits to the page."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page
 
 from labkit.views.widgets.scene_view import SceneView
+
+Opened = Callable[..., Page]
+"""Opens views on a page: the fixture `opened`."""
 
 _TRAITS = ("film", "controls", "notice", "ended")
 _PLACE = "document.querySelector('.labkit')"

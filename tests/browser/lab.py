@@ -134,6 +134,13 @@ class JupyterLab:
         expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", light)
         return notebook
 
+    def show(self, name: str, *cells: str, theme: str = "light") -> "Notebook":
+        """Write a notebook with these code cells, open it, and run the first cell."""
+        write_notebook(self.folder / f"{name}.ipynb", *cells)
+        notebook = self.open(f"{name}.ipynb", theme)
+        notebook.run(0)
+        return notebook
+
     def _command(self, port: int) -> list[str]:
         return [
             *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),

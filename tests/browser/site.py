@@ -1,5 +1,6 @@
 """Serve the static site on this machine, and open its pages as a visitor would."""
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -9,9 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from tests.browser.lab import ROOT, START_MS, WINDOW, Notebook
+from tools.site.distribution import distribution
+from tools.site.pyodide import CannotDownloadError
 
 BELOW = "classes/labkit"
 """A project site on GitHub Pages is also served from a subdirectory of its host."""
@@ -30,6 +34,28 @@ def built(folder: Path) -> Path:
     beside = [path.name for path in (folder / BELOW).parent.iterdir()]
     assert beside == [Path(BELOW).name], "the build created files outside of the site's directory"
     return folder
+
+
+def write_page(folder: Path, name: str, html: str) -> None:
+    """Write a page with the style and the scripts of the pages that open runs."""
+    for each in ("play.js", "run.js", "run-worker.js", "site.css"):
+        shutil.copy(ROOT / "tools" / "site" / "theme" / each, folder / BELOW / "_static")
+    style = '<link rel="stylesheet" href="_static/site.css">'
+    page = f"<!doctype html><meta charset=utf-8><body>{style}{html}</body>"
+    (folder / BELOW / name).write_text(page)
+
+
+def add_python(folder: Path, cache: Path) -> None:
+    """Add the Python that pages run. Skips the test if it cannot be downloaded."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("Node.js and npm are not on the PATH")
+    python = folder / BELOW / "tab" / "static" / "pyodide"
+    if python.exists():
+        return
+    try:
+        distribution(python, cache, ["import labkit.course.runs.open_run"])
+    except CannotDownloadError as error:
+        pytest.skip(str(error))
 
 
 class _Quiet(SimpleHTTPRequestHandler):

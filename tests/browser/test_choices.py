@@ -1,13 +1,12 @@
 """Python and the page agree on the selected part of a crash map or a lineage."""
 
 import re
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from labkit.views.widgets import MessageIdLineage
-from tests.browser.kernel import DISPLAY_AGAIN, Kernel
+from tests.browser.kernel import DISPLAY_AGAIN, Kernel, Opened
 from tests.views.widgets.lineages import in_a_batch
 
 pytestmark = pytest.mark.browser
@@ -15,7 +14,7 @@ REPORTED_MS = 250
 
 
 @pytest.fixture
-def lineage(opened: Callable[..., Page]) -> Kernel:
+def lineage(opened: Opened) -> Kernel:
     view = MessageIdLineage(in_a_batch())
     return Kernel(opened(view, reduced_motion="reduce"), view)
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.browser.lab import STEP_MS, JupyterLab, Notebook
 
 pytestmark = pytest.mark.browser
 
@@ -23,10 +23,7 @@ view"""
 @pytest.fixture
 def live(lab: JupyterLab) -> Notebook:
     """Open a notebook with a live view of a scripted cluster; later cells use the cluster."""
-    write_notebook(lab.folder / "live.ipynb", LIVE, "cluster.add(3)", "print(cluster.script.down)")
-    notebook = lab.open("live.ipynb")
-    notebook.run(0)
-    return notebook
+    return lab.show("live", LIVE, "cluster.add(3)", "print(cluster.script.down)")
 
 
 @pytest.mark.core
@@ -45,27 +42,6 @@ def test_view_follows_a_live_cluster_and_its_buttons_act_on_it(live: Notebook) -
     view.wait_for("b0", "up")
 
 
-def test_an_error_of_a_command_is_shown_in_words(live: Notebook) -> None:
-    view = live.view()
-    write = "cluster.script.down.add('b2')"
-    live.cells.nth(1).locator(".cm-content").first.fill(write)
-    live.run(1)
-    view.press("Kill b2")
-    expect(view.root.get_by_role("alert")).to_have_text(
-        "Could not kill b2: b2 is not running; restart it first"
-    )
-
-
-def test_a_view_that_missed_a_message_asks_for_the_whole(live: Notebook) -> None:
-    live.cells.nth(1).locator(".cm-content").first.fill(
-        "send = view.send; view.send = lambda message: None; cluster.add(1); view.send_more();"
-        " view.send = send; cluster.add(1)"
-    )
-    live.run(1)
-    expect(live.view().cell(1, "b1")).to_contain_text("durable")
-    expect(live.view().cell(0, "b0")).to_contain_text("durable")
-
-
 def test_a_second_view_of_a_running_cluster_shows_what_the_first_does(live: Notebook) -> None:
     live.run(1)
     live.cells.nth(2).locator(".cm-content").first.fill("view")
@@ -74,28 +50,10 @@ def test_a_second_view_of_a_running_cluster_shows_what_the_first_does(live: Note
         expect(live.view(index).cell(2, "b2")).to_contain_text("durable")
 
 
-def test_a_simulated_run_forks_at_a_click_and_goes_back(lab: JupyterLab) -> None:
-    write_notebook(lab.folder / "fork.ipynb", FORK)
-    notebook = lab.open("fork.ipynb", "dark")
-    notebook.run(0)
-    view = notebook.view()
-    view.slider.focus()
-    for _ in range(60):
-        notebook.page.keyboard.press("ArrowRight")
-    view.press("Kill b2")
-    back = view.root.get_by_role("button", name="Undo the kill of b2")
-    expect(back).to_be_visible()
-    view.wait_for("b2", "down")
-    view.screenshot("cluster-view-fork-dark")
-    back.click()
-    view.wait_for("b2", "up")
-    expect(back).to_be_hidden()
-
-
-def test_a_view_keeps_the_keyboard_when_the_pressed_button_is_gone(lab: JupyterLab) -> None:
-    write_notebook(lab.folder / "keys.ipynb", FORK)
-    notebook = lab.open("keys.ipynb")
-    notebook.run(0)
+def test_a_fork_goes_back_and_the_view_keeps_the_keyboard_when_the_pressed_button_is_gone(
+    lab: JupyterLab,
+) -> None:
+    notebook = lab.show("keys", FORK, theme="dark")
     view, press = notebook.view(), notebook.page.keyboard.press
     view.slider.focus()
     for _ in range(60):
@@ -103,17 +61,17 @@ def test_a_view_keeps_the_keyboard_when_the_pressed_button_is_gone(lab: JupyterL
     view.kill("b2")
     press("End")
     view.wait_for("b2", "down")
+    view.screenshot("cluster-view-fork-dark")
     back = view.root.get_by_role("button", name="Undo the kill of b2")
     back.click()
+    view.wait_for("b2", "up")
     expect(back).to_be_hidden()
     press("Home")
     view.wait_for("b2", "unknown")
 
 
 def test_a_view_whose_kernel_has_ended_says_so_and_has_no_buttons(lab: JupyterLab) -> None:
-    write_notebook(lab.folder / "ended.ipynb", FORK)
-    notebook = lab.open("ended.ipynb")
-    notebook.run(0)
+    notebook = lab.show("ended", FORK)
     view = notebook.view()
     notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     expect(view.root.get_by_role("alert")).to_have_text(

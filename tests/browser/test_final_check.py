@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import ClusterView, EnsembleHistory, RecoveryProgress, SpaceTime
 from labkit.views.widgets.playing import PlayingView
 from labkit.worlds.sim.run import run
+from tests.browser.kernel import Opened
 from tests.views.widgets.films import UNFENCED, crashed
 
 pytestmark = pytest.mark.browser
@@ -25,7 +26,7 @@ VIEWS: tuple[Callable[[], PlayingView], ...] = (
 
 @pytest.mark.parametrize("make", VIEWS)
 def test_a_film_ends_where_the_final_check_starts(
-    opened: Callable[..., Page], make: Callable[[], PlayingView]
+    opened: Opened, make: Callable[[], PlayingView]
 ) -> None:
     view = make()
     page = opened(view, reduced_motion="reduce")
@@ -47,7 +48,7 @@ def test_a_film_ends_where_the_final_check_starts(
     assert float(slider.input_value()) == view.run.check_at
 
 
-def test_the_final_check_says_which_promise_was_broken(opened: Callable[..., Page]) -> None:
+def test_the_final_check_says_which_promise_was_broken(opened: Opened) -> None:
     page = opened(ClusterView(run(UNFENCED)), reduced_motion="reduce")
     check = page.get_by_role("button", name=f"{CHECK} ✘")
     check.click()
@@ -56,14 +57,14 @@ def test_the_final_check_says_which_promise_was_broken(opened: Callable[..., Pag
     )
 
 
-def test_a_view_that_opens_in_the_final_check_shows_it(opened: Callable[..., Page]) -> None:
+def test_a_view_that_opens_in_the_final_check_shows_it(opened: Opened) -> None:
     last = crashed().events[-1].seq
     page = opened(timeline(crashed(), at=last), reduced_motion="reduce")
     expect(page.get_by_role("button", name="Hide the check")).to_be_visible()
     expect(page.locator(".lk-sentence")).to_contain_text("epilogue received entry 11")
 
 
-def test_playing_stops_before_the_final_check(opened: Callable[..., Page]) -> None:
+def test_playing_stops_before_the_final_check(opened: Opened) -> None:
     view = ClusterView(crashed())
     page = opened(view)
     page.get_by_label("Speed").select_option("16")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from labkit.views.widgets import (
     ClusterView,
@@ -11,7 +11,7 @@ from labkit.views.widgets import (
     SpaceTime,
 )
 from labkit.views.widgets.playing import PlayingView
-from tests.browser.kernel import Kernel
+from tests.browser.kernel import Kernel, Opened
 from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_a_fork_goes_on_at_its_fault_and_plays_only_where_motion_is_wanted(
-    motion: str, opened: Callable[..., Page]
+    motion: str, opened: Opened
 ) -> None:
     view = ClusterView(crashed())
     page = opened(view, reduced_motion=motion)
@@ -43,7 +43,7 @@ def test_a_fork_goes_on_at_its_fault_and_plays_only_where_motion_is_wanted(
 
 @pytest.mark.parametrize("what", [ClusterView, EnsembleHistory, SpaceTime])
 def test_a_fork_keeps_the_old_future_below_the_slider_until_the_fault_is_undone(
-    what: Callable[..., PlayingView], opened: Callable[..., Page]
+    what: Callable[..., PlayingView], opened: Opened
 ) -> None:
     view = what(crashed())
     page = opened(view, reduced_motion="reduce")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import ARTIFACTS, STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.browser.lab import JupyterLab, Notebook
 from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
@@ -19,23 +19,10 @@ view"""
 
 @pytest.fixture(scope="module", params=repeated(["light", "dark"]))
 def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
-    write_notebook(
-        lab.folder / "lineage.ipynb", BATCHED, "print(view.bookie)", "MessageIdLineage(alone())"
-    )
-    notebook = lab.open("lineage.ipynb", request.param)
-    notebook.run(0)
+    cells = BATCHED, "print(view.bookie)", "MessageIdLineage(alone())"
+    notebook = lab.show("lineage", *cells, theme=request.param)
     notebook.run(2)
-    expect(root_of(notebook, 1)).to_be_visible(timeout=STEP_MS)
     return notebook
-
-
-def root_of(notebook: Notebook, index: int = 0) -> Locator:
-    return notebook.page.locator(".lk-scene").nth(index)
-
-
-def keep(notebook: Notebook, name: str, index: int = 0) -> None:
-    ARTIFACTS.mkdir(exist_ok=True)
-    root_of(notebook, index).screenshot(path=ARTIFACTS / f"lineage-{notebook.theme}-{name}.png")
 
 
 def is_lit(mark: Locator) -> bool:
@@ -43,7 +30,7 @@ def is_lit(mark: Locator) -> bool:
 
 
 def test_a_byte_says_what_it_is_and_which_part_of_the_id_it_tells(notebook: Notebook) -> None:
-    root = root_of(notebook)
+    root = notebook.view().root
     id_of = {name: root.get_by_role("img", name=name).first for name in ("ledger id", "batch")}
     root.get_by_role("img", name="ledger id 9: the ledger").hover()
     expect(root.locator(".lk-details li").first).to_contain_text("ledger id 9: the ledger")
@@ -51,16 +38,16 @@ def test_a_byte_says_what_it_is_and_which_part_of_the_id_it_tells(notebook: Note
     root.get_by_role("img", name="payload 'order 2'").hover()
     expect(root.locator(".lk-details li").first).to_contain_text("the application's data")
     assert [is_lit(each) for each in id_of.values()] == [False, True]
-    assert not is_lit(root_of(notebook, 1).get_by_role("img", name="batch index").first)
-    keep(notebook, "pointed")
+    assert not is_lit(notebook.view(1).root.get_by_role("img", name="batch index").first)
+    notebook.view().screenshot(f"lineage-{notebook.theme}-pointed")
     root.get_by_role("img", name="messages 0 to 1").hover()
     expect(root.locator(".lk-details li").first).to_contain_text("other messages of the batch")
     assert not any(is_lit(each) for each in id_of.values())
-    keep(notebook, "alone", 1)
+    notebook.view(1).screenshot(f"lineage-{notebook.theme}-alone")
 
 
 def test_another_bookie_shows_the_same_bytes_in_its_own_file(notebook: Notebook) -> None:
-    root = root_of(notebook)
+    root = notebook.view().root
     picture, texts = root.locator(".lk-picture svg"), root.locator(".lk-picture text.mono")
     expect(picture).to_contain_text("b1, entry log0.log")
     of_bytes = [words for words in texts.all_text_contents() if re.fullmatch("[0-9a-f]{2}", words)]
@@ -76,7 +63,7 @@ def test_another_bookie_shows_the_same_bytes_in_its_own_file(notebook: Notebook)
 
 
 def test_the_keys_go_from_row_to_row_and_stay_in_the_view(notebook: Notebook) -> None:
-    root, keyboard = root_of(notebook), notebook.page.keyboard
+    root, keyboard = notebook.view().root, notebook.page.keyboard
     cell_count = notebook.cells.count()
     notebook.page.mouse.move(0, 0)
     root.get_by_role("img", name="ledger id 9: from").focus()
@@ -102,5 +89,5 @@ def test_the_keys_go_from_row_to_row_and_stay_in_the_view(notebook: Notebook) ->
     ):
         keyboard.press(key)
         expect(where).to_contain_text(words)
-    keep(notebook, "keys")
+    notebook.view().screenshot(f"lineage-{notebook.theme}-keys")
     assert notebook.cells.count() == cell_count

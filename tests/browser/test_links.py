@@ -1,10 +1,9 @@
 """Links to runs: a view copies one, and another browser shows the same run at the same moment."""
 
 import json
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,13 +17,12 @@ from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import CrashMapLink, RunLink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Write
-from tests.browser.lab import ARTIFACTS, ROOT
-from tests.browser.site import BELOW, Site
+from tests.browser.kernel import Opened
+from tests.browser.lab import ARTIFACTS
+from tests.browser.site import BELOW, Site, add_python, write_page
 from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import crashed
 from tools.site import run_page
-from tools.site.distribution import distribution
-from tools.site.pyodide import CannotDownloadError
 from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
@@ -48,7 +46,7 @@ def copied(page: Page) -> str:
 
 
 def test_a_copied_link_opens_the_same_run_at_the_same_moment_elsewhere(
-    opened: Callable[..., Page], browser: Browser, tmp_path: Path
+    opened: Opened, browser: Browser, tmp_path: Path
 ) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     for _ in range(4):
@@ -68,7 +66,7 @@ def test_a_copied_link_opens_the_same_run_at_the_same_moment_elsewhere(
     context.close()
 
 
-def test_a_page_that_may_not_use_the_clipboard_shows_the_link(opened: Callable[..., Page]) -> None:
+def test_a_page_that_may_not_use_the_clipboard_shows_the_link(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.get_by_role("button", name="Copy link").click()
@@ -76,9 +74,7 @@ def test_a_page_that_may_not_use_the_clipboard_shows_the_link(opened: Callable[.
     assert RunLink.parse(field.input_value()).digest == crashed().digest
 
 
-def test_a_view_of_something_other_than_a_simulated_run_copies_no_link(
-    opened: Callable[..., Page],
-) -> None:
+def test_a_view_of_something_other_than_a_simulated_run_copies_no_link(opened: Opened) -> None:
     page = opened(ClusterView(crashed().events), reduced_motion="reduce")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     expect(page.get_by_role("button", name="Copy link")).to_have_count(0)
@@ -88,18 +84,13 @@ def test_a_view_of_something_other_than_a_simulated_run_copies_no_link(
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a site that consists of the page for links, with the films of one counterexample."""
     folder = tmp_path_factory.mktemp("links")
-    static = folder / BELOW / "_static"
-    views = Views(static / "views")
+    views = Views(folder / BELOW / "_static" / "views")
     views.show(CrashMapView(broken()))  # as a lesson does
     with patch.object(run_page, "kept", return_value=[VARIANT]):
         text = run_page.run_page(views, tmp_path_factory.mktemp("cache"))
-    for name in ("play.js", "run.js", "run-worker.js", "site.css"):
-        shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
-    html = text.partition("# A run of labkit\n")[2]
-    style = '<link rel="stylesheet" href="_static/site.css">'
     # Sphinx adds this script to every page.
     script = '<script type="module" src="_static/play.js?v=1"></script>'
-    (folder / BELOW / "run.html").write_text(f"<!doctype html><body>{style}{html}{script}</body>")
+    write_page(folder, "run.html", text.partition("# A run of labkit\n")[2] + script)
     return folder
 
 
@@ -148,7 +139,7 @@ def test_a_page_loads_the_files_of_a_prepared_view_before_its_script_has_arrived
 
 
 def test_a_copied_link_to_a_crash_map_opens_the_same_cell_without_python(
-    opened: Callable[..., Page], links_site: Site
+    opened: Opened, links_site: Site
 ) -> None:
     page = opened(CrashMapView(broken()), reduced_motion="reduce")
     for _ in range(4):
@@ -209,14 +200,7 @@ def test_what_a_strangers_link_contains_is_shown_as_text(links_site: Site) -> No
 def test_any_other_link_runs_in_the_tab_where_the_reader_can_change_the_run(
     browser: Browser, folder: Path, kept: pytest.Cache, theme: str
 ) -> None:
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("Node.js and npm are not on the PATH")
-    python = folder / BELOW / "tab" / "static" / "pyodide"
-    if not python.exists():
-        try:
-            distribution(python, kept.mkdir("site"), ["import labkit.course.runs.open_run"])
-        except CannotDownloadError as error:
-            pytest.skip(str(error))
+    add_python(folder, kept.mkdir("site"))
     trace = crashed()
     with Site(browser, folder) as site:
         view = ClusterView(trace)

@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from labkit.views.widgets import BookieInside, ClusterView
 from labkit.views.widgets.follower import STOPPED
 from labkit.views.widgets.playing import PlayingView
-from tests.browser.kernel import DISPLAY_AGAIN, Kernel
+from tests.browser.kernel import DISPLAY_AGAIN, Kernel, Opened
 from tests.views.widgets.scripted import Script, ScriptedCluster
 
 pytestmark = pytest.mark.browser
@@ -20,7 +20,7 @@ TURN_MS = 120
 class Watched:
     """A scripted cluster of three bookies with a live view on a page."""
 
-    def __init__(self, opened: Callable[..., Page], kind: type[PlayingView]) -> None:
+    def __init__(self, opened: Opened, kind: type[PlayingView]) -> None:
         self.cluster = ScriptedCluster(Script(3, 3, 2, 2))
         self.view = kind(self.cluster)
         self.page = opened(self.view)
@@ -35,16 +35,20 @@ class Watched:
         self.kernel.hand_over()
 
 
-Watch = Callable[[type[PlayingView]], Watched]
+Watch = Callable[..., Watched]
 
 
 @pytest.fixture
-def watch(opened: Callable[..., Page]) -> Iterator[Watch]:
+def watch(opened: Opened) -> Iterator[Watch]:
     views = []
 
-    def watch(kind: type[PlayingView]) -> Watched:
+    def watch(kind: type[PlayingView], entry_count: int = 0) -> Watched:
+        """Display a view of a cluster to which this number of entries has been added."""
         watched = Watched(opened, kind)
         views.append(watched.view)
+        if entry_count:
+            watched.cluster.add(entry_count)
+            watched.turn()
         return watched
 
     yield watch
@@ -71,9 +75,7 @@ def test_a_live_view_shows_the_ledger_that_is_chosen_and_goes_on_with_it(watch: 
 
 
 def test_a_live_view_shows_the_bookie_that_is_chosen_and_goes_on_with_it(watch: Watch) -> None:
-    watched = watch(BookieInside)
-    watched.cluster.add(2)
-    watched.turn()
+    watched = watch(BookieInside, 2)
     watched.page.get_by_label("Shows").select_option("b2")
     watched.turn()
     expect(watched.picture).to_have_attribute("aria-label", re.compile("b2"))
@@ -99,9 +101,7 @@ def test_a_click_on_a_sign_counts_while_messages_arrive(watch: Watch) -> None:
 
 
 def test_a_stopped_view_stays_stopped_when_it_is_displayed_again(watch: Watch) -> None:
-    watched = watch(ClusterView)
-    watched.cluster.add(3)
-    watched.turn()
+    watched = watch(ClusterView, 3)
     sliders = watched.page.get_by_role("slider", name="Moment of the run")
     sliders.first.press("Home")
     watched.page.evaluate(DISPLAY_AGAIN)
@@ -149,9 +149,7 @@ def test_a_page_that_missed_a_message_asks_once(watch: Watch) -> None:
 
 
 def test_a_view_of_a_stopped_cluster_is_grey_and_has_no_buttons(watch: Watch) -> None:
-    watched = watch(ClusterView)
-    watched.cluster.add(3)
-    watched.turn()
+    watched = watch(ClusterView, 3)
     kill = watched.page.get_by_role("button", name="Kill b0")
     expect(kill).to_be_visible()
     watched.cluster.is_stopped = True
@@ -179,9 +177,7 @@ def test_a_view_whose_kernel_has_ended_is_grey_and_says_so(watch: Watch) -> None
 
 
 def test_no_old_mark_stays_when_the_pressed_button_disappears(watch: Watch) -> None:
-    watched = watch(ClusterView)
-    watched.cluster.add(3)
-    watched.turn()
+    watched = watch(ClusterView, 3)
     for label in ("Kill b1", "Pause b0"):
         button = watched.page.get_by_role("button", name=label)
         button.click()

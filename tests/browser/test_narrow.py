@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
 
 from labkit.views.widgets import ClusterView, CrashMapView
 from labkit.views.widgets.scene_view import SceneView
+from tests.browser.kernel import Opened
 from tests.browser.lab import ARTIFACTS
 from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import crashed
@@ -26,7 +26,7 @@ _HIDDEN_PX = "each => each.scrollWidth - each.clientWidth"
 
 @pytest.mark.parametrize("width", [320, 500])
 def test_in_a_narrow_window_a_mark_that_a_key_leads_to_is_in_sight(
-    width: int, opened: Callable[..., Page]
+    width: int, opened: Opened
 ) -> None:
     page = opened(ClusterView(crashed()), width=width, reduced_motion="reduce")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -39,7 +39,7 @@ def test_in_a_narrow_window_a_mark_that_a_key_leads_to_is_in_sight(
 
 @pytest.mark.parametrize("width", [680, 736, 900])
 def test_a_picture_that_almost_fits_shrinks_instead_of_scrolling(
-    width: int, opened: Callable[..., Page]
+    width: int, opened: Opened
 ) -> None:
     page = opened(ClusterView(crashed()), width=width, reduced_motion="reduce")
     assert page.locator(".lk-picture").evaluate(_HIDDEN_PX) == 0
@@ -48,14 +48,14 @@ def test_a_picture_that_almost_fits_shrinks_instead_of_scrolling(
 @pytest.mark.parametrize("width", [320, 680, 900])
 @pytest.mark.parametrize("view", [lambda: ClusterView(crashed()), lambda: CrashMapView(broken())])
 def test_the_legend_never_scrolls_sideways(
-    width: int, view: Callable[[], SceneView], opened: Callable[..., Page]
+    width: int, view: Callable[[], SceneView], opened: Opened
 ) -> None:
     page = opened(view(), width=width, reduced_motion="reduce")
     page.get_by_text("What the symbols mean").click()
     assert page.locator(".lk-legend").first.evaluate(_HIDDEN_PX) == 0
 
 
-def test_a_click_in_a_picture_does_not_move_the_page(opened: Callable[..., Page]) -> None:
+def test_a_click_in_a_picture_does_not_move_the_page(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), width=500, reduced_motion="reduce")
     page.set_viewport_size({"width": 500, "height": 300})
     before = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import SpaceTime, Stripes
-from tests.browser.kernel import Kernel
+from tests.browser.kernel import Kernel, Opened
 from tests.browser.lab import ARTIFACTS
 from tests.views.widgets.films import crashed
 
@@ -23,7 +23,7 @@ def type_slowly(field: Locator, digits: str, kernel: Kernel) -> None:
         kernel.answer()
 
 
-def test_a_number_of_two_digits_is_taken_as_a_whole(opened: Callable[..., Page]) -> None:
+def test_a_number_of_two_digits_is_taken_as_a_whole(opened: Opened) -> None:
     view = SpaceTime(crashed(), entries=(5, 8))
     page = opened(view, reduced_motion="reduce")
     kernel, last = Kernel(page, view), page.get_by_label("to", exact=True)
@@ -39,7 +39,7 @@ def test_a_number_of_two_digits_is_taken_as_a_whole(opened: Callable[..., Page])
     assert view.window_ms == (0.0, 25)
 
 
-def test_the_other_end_of_a_range_follows_on_the_page(opened: Callable[..., Page]) -> None:
+def test_the_other_end_of_a_range_follows_on_the_page(opened: Opened) -> None:
     view = SpaceTime(crashed(), entries=(5, 8))
     page = opened(view, reduced_motion="reduce")
     kernel = Kernel(page, view)
@@ -64,7 +64,7 @@ def test_a_number_that_does_not_fit_is_refused_in_words(
     typed: str,
     before: str,
     words: str,
-    opened: Callable[..., Page],
+    opened: Opened,
 ) -> None:
     page = opened(shown := view(), reduced_motion="reduce")
     kernel, field = Kernel(page, shown), page.get_by_role("spinbutton", name=label)
@@ -80,7 +80,7 @@ def test_a_number_that_does_not_fit_is_refused_in_words(
     expect(field).to_have_value("4")
 
 
-def test_a_field_that_was_left_as_it_was_follows_python_again(opened: Callable[..., Page]) -> None:
+def test_a_field_that_was_left_as_it_was_follows_python_again(opened: Opened) -> None:
     view = SpaceTime(crashed())
     page = opened(view, reduced_motion="reduce")
     kernel, end = Kernel(page, view), page.get_by_label("to ms")

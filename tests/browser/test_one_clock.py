@@ -1,19 +1,17 @@
 """Several views of one run on a page share the clock and the highlighted item."""
 
-from collections.abc import Callable
-
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.views.widgets import BookieInside, ClusterView, SpaceTime, XRay
-from tests.browser.kernel import DISPLAY_AGAIN
+from tests.browser.kernel import DISPLAY_AGAIN, Opened
 from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
 
 
-def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Callable[..., Page]) -> None:
+def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), ClusterView(crashed()), width=1400)
     first, second = page.locator(".lk-scene").all()
     first.get_by_role("slider").focus()
@@ -31,9 +29,7 @@ def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Callable[...
     assert outline == "solid"
 
 
-def test_an_entry_is_followed_through_views_of_different_kinds(
-    opened: Callable[..., Page],
-) -> None:
+def test_an_entry_is_followed_through_views_of_different_kinds(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), SpaceTime(crashed()), width=1400, reduced_motion="reduce")
     cluster, lanes = page.locator(".lk-scene").all()
     cluster.get_by_role("slider").press("End")
@@ -50,27 +46,7 @@ def test_an_entry_is_followed_through_views_of_different_kinds(
     ] * 2
 
 
-def test_an_entry_of_the_cluster_is_found_inside_a_bookie_at_the_same_time(
-    opened: Callable[..., Page],
-) -> None:
-    page = opened(
-        ClusterView(crashed()), BookieInside(crashed(), "b0"), width=1400, reduced_motion="reduce"
-    )
-    cluster, inside = page.locator(".lk-scene").all()
-    cluster.get_by_role("slider").press("End")
-    assert cluster.locator(".lk-time").inner_text() == inside.locator(".lk-time").inner_text()
-    cluster.locator('g[data-kin~="e0-5"]').last.hover()
-    expect(inside.locator(".lk-details li")).to_contain_text(
-        ["entry 5 of ledger 0: in ", "entry 5 of ledger 0: record in"]
-    )
-    outline = "e => getComputedStyle(e).outlineStyle"
-    marked, other = (inside.locator(f'g[data-kin~="e0-{i}"]').first for i in (5, 6))
-    assert (marked.evaluate(outline), other.evaluate(outline)) == ("solid", "none")
-
-
-def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(
-    opened: Callable[..., Page],
-) -> None:
+def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(opened: Opened) -> None:
     bookie, moments, upto = OneBookie(), {}, []
     bookie.add((7, 0), (7, 1))
     for label, act in (("added", None), ("synced", bookie.commit), ("flushed", bookie.flush)):
@@ -101,7 +77,7 @@ _CLOSE = "() => { window.over.abort(); document.querySelector('main').lastChild.
 
 
 def test_when_a_view_is_closed_under_the_pointer_the_others_highlight_nothing(
-    opened: Callable[..., Page],
+    opened: Opened,
 ) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     page.evaluate(DISPLAY_AGAIN)

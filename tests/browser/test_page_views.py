@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import ClusterView, CrashMapView, XRay
 from labkit.views.widgets.scene_view import SceneView
+from tests.browser.kernel import Opened
 from tests.browser.lab import ROOT
 from tests.browser.site import BELOW, Site
 from tests.views.widgets.crashes import broken
@@ -53,7 +54,7 @@ def test_a_view_on_a_page_gets_its_state_and_says_what_needs_python(
         assert site.asked_elsewhere() == []
 
 
-def test_the_text_around_a_picture_has_the_font_of_the_picture(opened: Callable[..., Page]) -> None:
+def test_the_text_around_a_picture_has_the_font_of_the_picture(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     font = "e => getComputedStyle(e).fontFamily.replaceAll('\"', '')"
     inside = page.locator(".lk-picture text").first.evaluate(font)
@@ -66,7 +67,7 @@ def test_the_text_around_a_picture_has_the_font_of_the_picture(opened: Callable[
     [(lambda: ClusterView(crashed()), True), (lambda: XRay(life_of_an_entry()), False)],
 )
 def test_only_a_view_with_a_play_button_mentions_the_space_bar(
-    opened: Callable[..., Page], view: Callable[[], SceneView], plays: bool
+    opened: Opened, view: Callable[[], SceneView], plays: bool
 ) -> None:
     page = opened(view(), reduced_motion="reduce")
     expect(page.get_by_role("button", name="Play")).to_have_count(int(plays))
@@ -82,7 +83,7 @@ def test_only_a_view_with_a_play_button_mentions_the_space_bar(
     ],
 )
 def test_on_a_wide_page_the_legend_is_open_beside_the_picture(
-    opened: Callable[..., Page], view: Callable[[], SceneView], words: str
+    opened: Opened, view: Callable[[], SceneView], words: str
 ) -> None:
     page = opened(view(), width=1400, reduced_motion="reduce")
     meaning = page.get_by_text(words, exact=True)
@@ -101,7 +102,7 @@ def test_on_a_wide_page_the_legend_is_open_beside_the_picture(
     assert below["y"] > picture["y"] + picture["height"]
 
 
-def test_several_views_on_a_page_are_readable_for_everyone(opened: Callable[..., Page]) -> None:
+def test_several_views_on_a_page_are_readable_for_everyone(opened: Opened) -> None:
     views = (ClusterView(crashed()), timeline(UNFENCED), timeline(UNFENCED))
     page = opened(*views, reduced_motion="reduce")
     page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")

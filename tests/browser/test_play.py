@@ -1,7 +1,6 @@
 """Tests for playing a run by hand, in JupyterLab with mouse and keyboard, and on the site."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,12 +12,10 @@ from labkit.course.runs.game.levels import LEVELS
 from labkit.course.runs.open_run import open_run
 from labkit.views.widgets.page import state_of
 from labkit.views.widgets.scene_view import SceneView
-from tests.browser.kernel import Kernel
-from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, write_notebook
-from tests.browser.site import BELOW, Site
-from tools.site.distribution import distribution
+from tests.browser.kernel import Kernel, Opened
+from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook
+from tests.browser.site import BELOW, Site, add_python, write_page
 from tools.site.play_page import play_page
-from tools.site.pyodide import ROOT, CannotDownloadError
 from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
@@ -47,10 +44,7 @@ CUT_OFF = """() => [...document.querySelectorAll(".lk-texts pre")]
 
 @pytest.fixture
 def game(lab: JupyterLab) -> Notebook:
-    write_notebook(lab.folder / "game.ipynb", GAME, PRINT)
-    notebook = lab.open("game.ipynb")
-    notebook.run(0)
-    return notebook
+    return lab.show("game", GAME, PRINT)
 
 
 def card(words: str, ends: str) -> str:
@@ -92,10 +86,7 @@ def test_a_level_is_won_with_the_keyboard_alone(game: Notebook) -> None:
 
 
 def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> None:
-    write_notebook(lab.folder / "last.ipynb", GAME.replace("(1)", "(10)"))
-    notebook = lab.open("last.ipynb", "dark")
-    notebook.run(0)
-    view = notebook.view()
+    view = lab.show("last", GAME.replace("(1)", "(10)"), theme="dark").view()
     for number, move in enumerate(LEVELS[9].solution, 1):
         view.root.locator(f'[data-on="{move}"]').click()
         expect(view.root.locator(".lk-remarks")).to_contain_text(f"{number} move")
@@ -106,7 +97,7 @@ def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> No
 
 
 def test_after_each_move_a_reader_who_asked_for_less_motion_can_make_the_next(
-    opened: Callable[..., Page],
+    opened: Opened,
 ) -> None:
     view = Game(1)
     page = opened(view, reduced_motion="reduce")
@@ -122,14 +113,8 @@ def test_after_each_move_a_reader_who_asked_for_less_motion_can_make_the_next(
 def play_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a site that consists of the page with the game, without Python."""
     folder = tmp_path_factory.mktemp("play")
-    static = folder / BELOW / "_static"
-    html = play_page(Views(static / "views")).partition("# You are the network\n")[2]
-    for name in ("play.js", "run.js", "run-worker.js", "site.css"):
-        shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
-    style = '<link rel="stylesheet" href="_static/site.css">'
-    (folder / BELOW / "play.html").write_text(
-        f"<!doctype html><meta charset=utf-8><body>{style}{html}</body>"
-    )
+    text = play_page(Views(folder / BELOW / "_static" / "views"))
+    write_page(folder, "play.html", text.partition("# You are the network\n")[2])
     return folder
 
 
@@ -378,13 +363,7 @@ def test_the_final_check_is_played_only_when_the_player_asks_for_it(
 def test_a_level_is_won_on_the_site_with_python_in_the_tab(
     browser: Browser, play_folder: Path, kept: pytest.Cache
 ) -> None:
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("Node.js and npm are not on the PATH")
-    python = play_folder / BELOW / "tab" / "static" / "pyodide"
-    try:
-        distribution(python, kept.mkdir("site"), ["import labkit.course.runs.open_run"])
-    except CannotDownloadError as error:
-        pytest.skip(str(error))
+    add_python(play_folder, kept.mkdir("site"))
     with Site(browser, play_folder) as site:
         page = site.open("play.html")
         page.get_by_role("link", name=LEVELS[0].title).click()

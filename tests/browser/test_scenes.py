@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import timeline
@@ -38,6 +38,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.browser.kernel import Kernel, Opened
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
 from tests.views.widgets.crashes import broken
@@ -131,7 +132,7 @@ def view_of(name: str) -> Any:
 @pytest.mark.parametrize("name", PLAYING)
 @pytest.mark.parametrize("times", repeated([1, 4]))
 def test_the_picture_in_the_browser_is_the_still_picture_at_every_moment(
-    name: str, times: int, opened: Callable[..., Page]
+    name: str, times: int, opened: Opened
 ) -> None:
     view = view_of(name)
     page = opened(view, reduced_motion="reduce")
@@ -154,29 +155,19 @@ def test_the_picture_in_the_browser_is_the_still_picture_at_every_moment(
 
 @pytest.mark.parametrize("name", STANDING)
 def test_a_view_that_stands_is_its_still_picture_after_every_answer(
-    name: str, opened: Callable[..., Page]
+    name: str, opened: Opened
 ) -> None:
     view = VIEWS[name]()
     page = opened(view)
+    kernel = Kernel(page, view)
     assert page.evaluate(_EQUAL, [None, to_svg(view.scene())]) == ""
     for button in range(3):
         page.locator("[data-act]").nth(button).click()
-        answer(page, view)
+        kernel.answer()
         assert page.evaluate(_EQUAL, [None, to_svg(view.scene())]) == ""
     page.get_by_label("E", exact=False).first.fill("4")
-    answer(page, view)
+    kernel.answer()
     assert page.evaluate(_EQUAL, [None, to_svg(view.scene())]) == ""
-
-
-def answer(page: Page, view: SceneView) -> None:
-    """Let the view respond to input on the page, as a kernel would."""
-    for message in page.evaluate("document.querySelector('.labkit').sent.splice(0)"):
-        view.received(None, message, [])
-    for name in ("controls", "film", "notice"):
-        page.evaluate(
-            "([name, value]) => document.querySelector('.labkit').model.set(name, value)",
-            [name, getattr(view, name)],
-        )
 
 
 LOOKS = [(900, "light"), (1400, "dark"), (900, "dark"), (1400, "light")]
@@ -189,9 +180,7 @@ LOOKED_AT = [
 
 
 @pytest.mark.parametrize(("name", "width", "theme"), LOOKED_AT)
-def test_a_view_is_readable_for_everyone(
-    name: str, width: int, theme: str, opened: Callable[..., Page]
-) -> None:
+def test_a_view_is_readable_for_everyone(name: str, width: int, theme: str, opened: Opened) -> None:
     page = opened(view_of(name), width=width, theme=theme, reduced_motion="reduce")
     page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")
     page.locator("input[type=range]" if name in PLAYING else ".lk-picture svg").focus()
@@ -210,7 +199,7 @@ def test_a_view_is_readable_for_everyone(
     page.screenshot(path=ARTIFACTS / f"scene-{name}-{width}-{theme}.png")
 
 
-def test_a_view_plays_by_itself_when_it_is_first_seen(opened: Callable[..., Page]) -> None:
+def test_a_view_plays_by_itself_when_it_is_first_seen(opened: Opened) -> None:
     page = opened(view_of("cluster-of-two-ledgers"))
     page.locator("select[aria-label=Speed]").select_option("16")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
@@ -219,24 +208,23 @@ def test_a_view_plays_by_itself_when_it_is_first_seen(opened: Callable[..., Page
     assert value == view_of("cluster-of-two-ledgers").film["end"]
 
 
-def test_nothing_moves_by_itself_for_a_reader_who_asked_for_less_motion(
-    opened: Callable[..., Page],
-) -> None:
+def test_nothing_moves_by_itself_for_a_reader_who_asked_for_less_motion(opened: Opened) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     value = page.locator("input[type=range]").input_value()
     assert float(value) == view_of("cluster").film["opening"]
 
 
-def test_what_a_diagram_shows_is_chosen_by_keys(opened: Callable[..., Page]) -> None:
+def test_what_a_diagram_shows_is_chosen_by_keys(opened: Opened) -> None:
     view = SpaceTime(run(RECOVERED))
     page = opened(view, reduced_motion="reduce")
+    kernel = Kernel(page, view)
     page.get_by_label("Entries").focus()
     page.keyboard.press("ArrowUp")
-    answer(page, view)
+    kernel.answer()
     assert view.entries[0] == 1
     page.get_by_label("Follow").select_option("4")
-    answer(page, view)
+    kernel.answer()
     expect(page.locator(".lk-picture svg")).not_to_contain_text("memtable 3")
     page.screenshot(path=ARTIFACTS / "space-time-followed.png")
     shown = float(page.get_by_role("slider", name="Moment of the run").input_value())
@@ -244,9 +232,7 @@ def test_what_a_diagram_shows_is_chosen_by_keys(opened: Callable[..., Page]) -> 
     assert page.evaluate(_EQUAL, [shown, still]) == ""
 
 
-def test_a_click_on_a_dot_lists_what_led_to_it_and_a_click_there_goes_on(
-    opened: Callable[..., Page],
-) -> None:
+def test_a_click_on_a_dot_lists_what_led_to_it_and_a_click_there_goes_on(opened: Opened) -> None:
     view = view_of("space-time-of-an-entry")
     page = opened(view, reduced_motion="reduce")
     slider = page.get_by_role("slider")
@@ -262,7 +248,7 @@ def test_a_click_on_a_dot_lists_what_led_to_it_and_a_click_there_goes_on(
     assert page.evaluate("document.querySelector('.labkit').sent.pop().set") == "real_time"
 
 
-def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
+def test_a_view_is_worked_by_keys_alone(opened: Opened) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")
     page.keyboard.press("Tab")
     focused = """(document.activeElement.tagName === "svg" ? null
@@ -284,9 +270,7 @@ def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
     expect(page.locator(".lk-sentence")).to_have_text("Nothing has happened yet.")
 
 
-def test_a_click_on_a_button_of_the_picture_is_reported_with_its_moment(
-    opened: Callable[..., Page],
-) -> None:
+def test_a_click_on_a_button_of_the_picture_is_reported_with_its_moment(opened: Opened) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")
     page.get_by_role("button", name="Pause b2").click()
     (message,) = page.evaluate("document.querySelector('.labkit').sent")
@@ -294,7 +278,7 @@ def test_a_click_on_a_button_of_the_picture_is_reported_with_its_moment(
     assert message == {"do": "pause", "on": "b2", "seq": epilogue - 1}
 
 
-def test_nothing_jumps_when_something_is_pointed_at(opened: Callable[..., Page]) -> None:
+def test_nothing_jumps_when_something_is_pointed_at(opened: Opened) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")
     box = page.locator(".lk-bar").bounding_box()
     for kin in ("e0-1", "n-b2", "e0-4"):
@@ -303,7 +287,7 @@ def test_nothing_jumps_when_something_is_pointed_at(opened: Callable[..., Page])
         assert page.evaluate("document.documentElement.scrollHeight") <= 900
 
 
-def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) -> None:
+def test_a_click_on_an_event_or_a_cause_goes_there(opened: Opened) -> None:
     view = view_of("timeline")
     page = opened(view, reduced_motion="reduce")
     expect(page.locator(".lk-sentence")).to_contain_text("✘ Broken here: ")
@@ -319,27 +303,28 @@ def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) 
     expect(page.locator(".lk-sentence")).to_contain_text("✘ Broken here: ")
 
 
-def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
+def test_a_fork_is_shown_beside_the_run(opened: Opened) -> None:
     view = timeline(replace(UNFENCED, variant=""))
     page = opened(view, reduced_motion="reduce")
+    kernel = Kernel(page, view)
     page.get_by_role("slider", name="Moment of the run").focus()
     page.keyboard.press("Home")
     for _ in range(4):
         page.keyboard.press("PageDown")
     page.get_by_label("node", exact=True).select_option("b1")
-    answer(page, view)
+    kernel.answer()
     page.get_by_role("button", name="Fork").click()
-    answer(page, view)
+    kernel.answer()
     expect(page.locator(".lk-sentence")).to_contain_text("Only in the fork: b1 was killed")
     expect(page.locator(".lk-picture svg")).to_contain_text("What if b1 crashes here?")
     page.screenshot(path=ARTIFACTS / "timeline-fork.png", full_page=True)
     expect(page.get_by_role("button", name="Undo the kill of b1")).to_have_count(1)
     page.get_by_role("button", name="Continue with the fork").click()
-    answer(page, view)
+    kernel.answer()
     assert len(view.shown) == 1
 
 
-def test_a_run_says_what_makes_it_happen_again(opened: Callable[..., Page]) -> None:
+def test_a_run_says_what_makes_it_happen_again(opened: Opened) -> None:
     page = opened(view_of("timeline-of-two"), reduced_motion="reduce")
     page.get_by_text("Code that reproduces this run").click()
     code = page.get_by_role("group", name="Code that reproduces this run")

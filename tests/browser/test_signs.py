@@ -5,11 +5,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import ClusterView
 from labkit.views.widgets.scene_view import SceneView
+from tests.browser.kernel import Opened
 from tests.browser.lab import ARTIFACTS
 from tests.views.widgets.films import CRASHED, crashed
 
@@ -25,9 +26,7 @@ _SIGNS = """() => [...document.querySelectorAll(".lk-signs button")].map((each) 
 
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("width", [700, 1300])
-def test_every_sign_stands_where_it_belongs(
-    name: str, width: int, opened: Callable[..., Page]
-) -> None:
+def test_every_sign_stands_where_it_belongs(name: str, width: int, opened: Opened) -> None:
     view = VIEWS[name]()
     page = opened(view, width=width, reduced_motion="reduce")
     page.locator(".lk-signs button").first.wait_for()
@@ -44,7 +43,7 @@ def test_every_sign_stands_where_it_belongs(
     page.locator(".lk-bar").screenshot(path=ARTIFACTS / f"signs-{name}-{width}.png")
 
 
-def test_the_legend_explains_every_sign(opened: Callable[..., Page]) -> None:
+def test_the_legend_explains_every_sign(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     page.get_by_text("What the symbols mean").click()
     meanings = page.get_by_role("list", name="Signs above the slider")
@@ -57,7 +56,7 @@ def test_the_legend_explains_every_sign(opened: Callable[..., Page]) -> None:
 
 
 def test_signs_are_one_stop_of_the_tab_key_and_arrow_keys_go_from_one_to_the_next(
-    opened: Callable[..., Page],
+    opened: Opened,
 ) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     signs, slider = page.locator(".lk-signs button"), page.get_by_role("slider")
@@ -78,9 +77,7 @@ def test_signs_are_one_stop_of_the_tab_key_and_arrow_keys_go_from_one_to_the_nex
     expect(signs.last).to_be_focused()
 
 
-def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(
-    opened: Callable[..., Page],
-) -> None:
+def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(opened: Opened) -> None:
     view = ClusterView(crashed())
     page = opened(view, width=500, reduced_motion="reduce")
     page.locator(".lk-check").click()
@@ -96,7 +93,7 @@ def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(
     assert len(seen) > 1
 
 
-def test_a_click_on_a_sign_leaves_no_listener_behind(opened: Callable[..., Page]) -> None:
+def test_a_click_on_a_sign_leaves_no_listener_behind(opened: Opened) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
     devtools = page.context.new_cdp_session(page)
 

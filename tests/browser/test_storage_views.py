@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, write_notebook
+from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook
 from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
@@ -15,15 +15,13 @@ from labkit.views.widgets import BookieInside, XRay
 from tests.views.xray.test_entry_locations import life_of_an_entry
 from tests.views.widgets.lives import whole_life
 BookieInside(whole_life().trace)"""
-XRAY = "XRay(life_of_an_entry())"
 
 
 @pytest.fixture(scope="module", params=repeated(["light", "dark"]))
 def views(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     """Open a notebook with the inside of a bookie and the bytes of an entry, once per theme."""
-    write_notebook(lab.folder / "storage.ipynb", INSIDE, XRAY)
-    notebook = lab.open("storage.ipynb", request.param)
-    notebook.run_all()
+    notebook = lab.show("storage", INSIDE, "XRay(life_of_an_entry())", theme=request.param)
+    notebook.run(1)
     return notebook
 
 
@@ -41,31 +39,7 @@ def test_a_crash_is_seen_and_the_replay_fills_the_memtable(views: Notebook) -> N
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}.png")
 
 
-def test_an_entry_is_lit_in_all_its_places_and_described_in_words(views: Notebook) -> None:
-    view = views.page.locator(".lk-scene").first
-    view.locator("[data-kin='e7-0']").first.hover()
-    places = view.locator(".lk-details li")
-    expect(places).to_have_count(3)
-    expect(places.last).to_contain_text("entry 0 of ledger 7: index slot at 1024")
-
-
-def test_arrow_keys_move_in_the_bookie_and_do_not_reach_jupyterlab(views: Notebook) -> None:
-    view, keyboard = views.page.locator(".lk-scene").first, views.page.keyboard
-    cell_count = views.cells.count()
-    view.get_by_role("button", name="Go to: b0 was killed").click()
-    views.page.mouse.move(0, 0)
-    view.locator("[data-kin='r1.txn-512']").focus()
-    where = view.locator(".lk-details")
-    expect(where).to_contain_text("master key of ledger 7")
-    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "b"):
-        keyboard.press(key)
-    expect(where).to_contain_text("entry 0 of ledger 8")
-    assert views.cells.count() == cell_count
-
-
-def test_what_is_below_a_view_stays_in_place_when_the_view_loses_the_focus(
-    views: Notebook,
-) -> None:
+def test_what_is_below_a_view_stays_in_place_when_the_view_loses_the_focus(views: Notebook) -> None:
     above, below = views.page.locator(".lk-scene").first, views.page.locator(".lk-scene").nth(1)
     above.locator("[data-kin='e7-0']").first.hover()
     expect(above.locator(".lk-details li")).to_have_count(3)
@@ -87,15 +61,6 @@ def test_the_x_ray_steps_through_the_moments(views: Notebook) -> None:
     view.get_by_role("button", name="after the flush").click()
     expect(titles.filter(has_text=re.compile("^[a-z ]+ [^ ]+ synced$"))).to_have_count(3)
     view.screenshot(path=ARTIFACTS / f"xray-{views.theme}.png")
-
-
-def test_a_field_under_the_pointer_is_described_with_all_its_places(views: Notebook) -> None:
-    view = views.page.locator(".lk-scene").nth(1)
-    view.get_by_role("button", name="after the flush").click()
-    view.locator("g[role=img]", has_text="entry id 2: ").nth(1).hover()
-    where = view.locator(".lk-details li")
-    expect(where).to_have_count(3)
-    expect(where.first).to_contain_text("(journal 1.txn offset 568, 8 bytes)")
 
 
 def test_arrow_keys_move_among_fields_and_pieces(views: Notebook) -> None:
