@@ -5,7 +5,7 @@ for every check.
 import linecache
 from pathlib import Path
 from traceback import walk_tb
-from types import ModuleType, TracebackType
+from types import ModuleType
 
 from labkit.course.checking.refused import words_of
 from labkit.course.workshop.learner import Learner
@@ -52,7 +52,7 @@ def load(file: Path, seeds: int) -> Learner:
     except NotImplementedError:
         raise
     except (Exception, SystemExit) as error:
-        where = last_line_in(file, error.__traceback__) or file.name
+        where = last_line_in(file, error) or file.name
         raise NotLoadedError(f"{words_of(error)} in {where}") from error
     return Learner(file, module, seeds)
 
@@ -67,18 +67,24 @@ def add_stand_ins(learner: Learner, found: Track, step: Step) -> None:
             setattr(learner.module, name, getattr(solution, name))
 
 
-def last_line_in(file: Path, traceback: TracebackType | None) -> str:
-    """Return the last line of this file in the traceback, in the form "mybookie.py, line 7, in
-    seal: ...".
+def last_line_in(file: Path, error: BaseException) -> str:
+    """Return the last line of this file in the exception's traceback, in the form "mybookie.py,
+    line 7, in seal: ...".
 
     Returns "" if the traceback does not include this file.
     """
-    for frame, line in reversed(list(walk_tb(traceback))):
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
         code = frame.f_code
         if code.co_filename == str(file):
             text = linecache.getline(str(file), line).strip()
             return f"{file.name}, line {line}, in {code.co_name}: {text}"
     return ""
+
+
+def error_with_line(file: Path, error: BaseException) -> str:
+    """Describe an exception, with the last line of this file in its traceback, if there is one."""
+    where = last_line_in(file, error)
+    return f"{words_of(error)} in {where}" if where else words_of(error)
 
 
 def last_lines(log: Path, count: int) -> list[str]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from labkit.course.checking.cases import Cases
 from labkit.course.checking.generated_cases import Recipe, generated_cases, smallest_failing_case
 from labkit.course.checking.refused import Refused
 from labkit.course.workshop.files import last_line_in
@@ -11,60 +12,77 @@ from labkit.course.workshop.learner import Learner
 
 T = TypeVar("T")
 
-Problem = tuple[str, str]
-"""The rule that a case breaks, and how the case breaks it."""
+
+def try_calls(learner: Learner, name: str, returns: Any, cases: Cases) -> None:
+    """Call the learner's function with generated arguments. Raises `Refused` with the smallest call
+    that returns a wrong result.
+    """
+    wrong = cases.wrong(partial(learner.call, name, returns), name)
+    if wrong is not None:
+        raise Refused(*wrong)
 
 
 def try_generated(
     learner: Learner,
     recipe: Recipe[T],
     count: int,
-    problem_of: Callable[[T], Problem | None],
-    shown: Callable[[T, str], object],
+    test: Callable[[Learner, T], None],
+    shown: Callable[[T], str] | None = None,
 ) -> None:
     """Test `count` cases. If a case fails, raises `Refused` with the smallest case that breaks the
-    same rule, formatted by `shown`. If the learner's code raises an exception, raises this
-    exception with the smallest case as a note.
+    same rule. If the learner's code raises an exception, raises this exception with the smallest
+    case as a note.
+
+    test: raises `Refused` with the broken rule, and with a description of how the case breaks it
+    shown: formats a case; not needed if the description includes the whole case
     """
     for case, numbers in generated_cases(recipe, count):
-        problem = _problem(learner, problem_of, case)
-        if problem is None:
+        failure = _failure(learner, test, case)
+        if failure is None:
             continue
-        smallest = smallest_failing_case(
-            recipe, numbers, partial(_breaks, learner, problem_of=problem_of, rule=_rule(problem))
-        )
-        smaller_problem = _problem(learner, problem_of, smallest)
-        if smaller_problem is None:  # The part is not deterministic and passed this time.
-            smallest, smaller_problem = case, problem
-        if isinstance(smaller_problem, Exception):
-            learner.error = smaller_problem
-            if note := str(shown(smallest, "")).strip():
-                smaller_problem.add_note(note)
-            raise smaller_problem
-        raise Refused(smaller_problem[0], shown(smallest, smaller_problem[1]))
+        breaks = partial(_fails_alike, learner, test, failure)
+        smallest = smallest_failing_case(recipe, numbers, breaks)
+        smaller_failure = _failure(learner, test, smallest)
+        if smaller_failure is None:  # The part is not deterministic and passed this time.
+            smallest, smaller_failure = case, failure
+        text = [shown(smallest)] if shown else []
+        if isinstance(smaller_failure, Refused):
+            how = str(smaller_failure.counterexample)
+            raise Refused(smaller_failure.message, "\n".join((*text, how)))
+        learner.error = smaller_failure
+        for note in text:
+            smaller_failure.add_note(note)
+        raise smaller_failure
 
 
-def _problem(
-    learner: Learner, problem_of: Callable[[T], Problem | None], case: T
-) -> Problem | Exception | None:
-    """Return the case's problem, or the exception that the learner's code raises."""
+def _failure(learner: Learner, test: Callable[[Learner, T], None], case: T) -> Exception | None:
+    """Return the refusal of this case, or the exception that the learner's code raises.
+
+    A refusal without a description is raised: it says that a part is missing or that a result has
+    the wrong type, which no case explains better.
+    """
     try:
-        return problem_of(case)
-    except (Refused, NotImplementedError):
+        test(learner, case)
+    except NotImplementedError:
         raise
     except Exception as error:
-        if not last_line_in(learner.file, error.__traceback__):
+        is_known = (
+            error.counterexample is not None
+            if isinstance(error, Refused)
+            else last_line_in(learner.file, error)
+        )
+        if not is_known:
             raise
         learner.error = None  # Otherwise, the learner's next call would raise it again.
         return error
+    return None
 
 
-def _rule(problem: Problem | Exception) -> object:
-    return type(problem) if isinstance(problem, Exception) else problem[0]
-
-
-def _breaks(
-    learner: Learner, case: T, *, problem_of: Callable[[T], Problem | None], rule: object
+def _fails_alike(
+    learner: Learner, test: Callable[[Learner, T], None], failure: Exception, case: T
 ) -> bool:
-    problem = _problem(learner, problem_of, case)
-    return problem is not None and _rule(problem) == rule
+    """Return whether the case breaks the same rule, or raises an exception of the same type."""
+    found = _failure(learner, test, case)
+    if isinstance(found, Refused) and isinstance(failure, Refused):
+        return found.message == failure.message
+    return type(found) is type(failure)

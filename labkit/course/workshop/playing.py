@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.check import ENDLESS, RanTooLongError, instruction_limit
-from labkit.course.checking.refused import Refused, words_of
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.cluster_trial import LEARNERS_VARIANT
 from labkit.course.runs.play import Play
 from labkit.course.runs.recorded import Rerun, recorded
@@ -24,7 +24,7 @@ from labkit.course.workshop.bookie.common_trials import ONE_ADD
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.client.runs import ONE_IS_TAKEN
-from labkit.course.workshop.files import last_line_in, load
+from labkit.course.workshop.files import error_with_line, last_line_in, load
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import Track, track
 from labkit.course.workshop.working_parts import working_parts
@@ -117,13 +117,10 @@ class LearnersPlay(Play):
         error = self._learner.error
         if isinstance(error, Refused):
             self.notice = f"✘ {error.message}"
+        elif isinstance(error, RanTooLongError):
+            self.notice = f"✘ {ENDLESS} it was last in {last_line_in(self._learner.file, error)}."
         elif error is not None:
-            where = last_line_in(self._learner.file, error.__traceback__)
-            is_endless = isinstance(error, RanTooLongError)
-            raised = (
-                f"{ENDLESS} it was last" if is_endless else f"Your code raised {words_of(error)}"
-            )
-            self.notice = f"✘ {raised} in {where}."
+            self.notice = f"✘ Your code raised {error_with_line(self._learner.file, error)}."
 
     def remarks(self) -> list[Remark]:
         yours = f"Yours: {', '.join(self._learner.parts)} ({self._learner.file.name})"

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from labkit.course.checking.refused import Refused, words_of
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, run_with
 from labkit.course.runs.timeline import RunCounterexample
-from labkit.course.workshop.files import last_line_in
+from labkit.course.workshop.files import error_with_line
 from labkit.course.workshop.learner import Learner
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.worlds.sim.explore.orders.every_order import every_order
@@ -53,18 +53,17 @@ def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]
 
 
 def check_every_order(
-    learner: Learner, scenario: Scenario, *, crashes: int = 0, losses: int = 0, **parts: Any
+    learner: Learner, scenario: Scenario, *, crashes: int = 0, **parts: Any
 ) -> str:
     """Reject the step if any order of the scenario's messages breaks a promise.
 
-    `crashes` and `losses` have the same meaning as in `every_order`.
+    `crashes` has the same meaning as in `every_order`.
     """
     try:
         with _in_place(parts):
             explored = every_order(
                 replace(scenario, variant=LEARNERS_VARIANT),
                 crashes=crashes,
-                losses=losses,
                 stop_at=1,
                 on_progress=lambda _states, _broken: None,
             )
@@ -116,21 +115,16 @@ def check_promises(
 
         def again(scenario: Scenario) -> Trace:
             learner.error = None  # Clear the error of an earlier fork.
-            return run_fork(learner, scenario, parts)
+            fork = run_with(scenario, **parts)
+            _raise_error_of_fork(learner)
+            return fork
 
         raise Refused(verdict.promise, RunCounterexample(trace, verdict, again))
 
 
-def run_fork(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
-    """Run a forked scenario with the learner's parts, to display it in the timeline.
-
-    Raises `CannotForkError` if the learner's code raises an exception, and `SimulationError`.
-    """
-    trace = run_with(scenario, **parts)
-    if learner.error is None:
-        return trace
+def _raise_error_of_fork(learner: Learner) -> None:
     if isinstance(learner.error, Refused):
         raise CannotForkError(learner.error.message)
-    where = last_line_in(learner.file, learner.error.__traceback__)
-    there = f" in {where}" if where else ""
-    raise CannotForkError(f"Your code raised {words_of(learner.error)}{there}.")
+    if learner.error is not None:
+        raised = error_with_line(learner.file, learner.error)
+        raise CannotForkError(f"Your code raised {raised}.")

@@ -182,7 +182,7 @@ def broken_lines(found: Track, step: Step, path: Path, seeds: int = SEEDS) -> li
     labkit's own parts for the other steps. Raises `NotLoadedError` if the file cannot be loaded.
     """
     quick = (step.first_test.run, *step.quick_trials)
-    broken = set()
+    broken = set[str]()
     for trial in (*quick, *step.slow_trials):
         # Load the file again, because the learner object keeps the first error that its parts
         # raised.
@@ -194,10 +194,9 @@ def broken_lines(found: Track, step: Step, path: Path, seeds: int = SEEDS) -> li
             if learner.error is not None:
                 raise learner.error
         except Refused as refused:
-            message = _with_broken_line(step, refused)
-            broken |= {line.words for line in step.contract if line.words in message}
+            broken.update(step.lines_in(_with_broken_line(step, refused)))
         except (RanTooLongError, SystemExit, Exception) as error:
-            if not last_line_in(learner.file, error.__traceback__):
+            if not last_line_in(learner.file, error):
                 raise
     return [line.words for line in step.contract if line.words in broken]
 
@@ -221,7 +220,7 @@ def _card(found: Track, step: Step, learner: Learner, is_alone: bool) -> Card:
             title, CardState.REFUSED, _with_broken_line(step, refused), refused.counterexample
         )
     except (RanTooLongError, SystemExit, Exception) as error:
-        where = last_line_in(learner.file, error.__traceback__)
+        where = last_line_in(learner.file, error)
         if not where:
             raise
         if isinstance(error, RanTooLongError):
@@ -289,12 +288,10 @@ def _with_exact_line(learner: Learner, step: Step, refused: Refused) -> Refused:
         for trial in step.generated:
             trial(learner)
     except Refused as exact:
-        if exact.message not in message and any(
-            line.words in exact.message for line in step.contract
-        ):
+        if exact.message not in message and step.lines_in(exact.message):
             message = f"{exact.message}\n{exact.counterexample}"
     except Exception as error:
-        if not last_line_in(learner.file, error.__traceback__):
+        if not last_line_in(learner.file, error):
             raise
     return Refused(message, refused.counterexample)
 
@@ -304,7 +301,7 @@ def _with_broken_line(step: Step, refused: Refused) -> str:
     line before the message.
     """
     found = refused.counterexample
-    if any(line.words in refused.message for line in step.contract):
+    if step.lines_in(refused.message):
         return refused.message
     promise = ""
     if isinstance(found, RunCounterexample):

@@ -17,6 +17,8 @@ Trial = Callable[[Learner], str]
 """Tests the learner's parts; returns one sentence that says what was tested, or raises
 `Refused`.
 """
+Measure = Callable[[Learner | None], float]
+"""Returns the cost with the learner's parts or, given None, with labkit's own."""
 TRACK_FILES = {"bookie": "mybookie.py", "client": "myclient.py"}
 """By track: the name of the learner's file."""
 TRACKS = tuple(TRACK_FILES)
@@ -44,14 +46,11 @@ class Cost:
     by timing.
 
     The limit is relative to labkit's cost.
-
-    measure: a function that returns the cost with the learner's parts or, given None, with labkit's
-        own
     """
 
     name: str
     at_most: float
-    measure: Callable[[Learner | None], float]
+    measure: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +118,34 @@ class Step:
         milestones = [milestone.trial for milestone in self.milestones]
         return (*milestones, *self.generated, *self.trials)
 
+    def lines_in(self, message: str) -> list[str]:
+        """Return the lines of the contract that the message quotes."""
+        return [line.words for line in self.contract if line.words in message]
+
     def line_broken_by(self, promise: str) -> ContractLine | None:
         return next((line for line in self.contract if promise in line.broken_by), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A track, which consists of steps.
-
-    The learner's file is named `file_name` and starts as a copy of `skeleton`; `solution` passes
-    every step.
-    """
-
     name: str
     title: str
-    file_name: str
-    skeleton: Path
-    solution: Path
     steps: tuple[Step, ...]
+
+    @property
+    def file_name(self) -> str:
+        """The name of the learner's file."""
+        return TRACK_FILES[self.name]
+
+    @property
+    def skeleton(self) -> Path:
+        """The initial contents of the learner's file."""
+        return Path(__file__).parent / self.name / "skeleton.py"
+
+    @property
+    def solution(self) -> Path:
+        """A file that passes every step."""
+        return Path(__file__).parent / self.name / "solution.py"
 
     def step(self, number: int) -> Step:
         """Return the step with this number. If it does not exist, raises `NoSuchStepError`, which

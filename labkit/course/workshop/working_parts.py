@@ -99,28 +99,17 @@ def _line_of(step: Step, is_begun: bool, yours: tuple[str, ...]) -> str:
 
 
 def _is_begun(found: Track, step: Step, learner: Learner) -> bool:
-    """Return whether the learner has begun the step. If not, add the functions that later parts
-    call.
-    """
-    is_begun = _has_begun(step, learner)
-    if not is_begun:
-        add_stand_ins(learner, found, step)
-    return is_begun
-
-
-def _has_begun(step: Step, learner: Learner) -> bool:
     """Return whether the step's first test passes; an error in the learner's code counts as a
-    failure.
+    failure. If the test fails, add the functions that later parts call.
     """
-    learner.parts = step.parts
     learner.error = None  # Clear the error, which may come from an earlier step.
     try:
         with instruction_limit(learner.module.__name__):
             step.first_test.run(learner)
-    except (NotImplementedError, Refused):
-        return False
     except (RanTooLongError, SystemExit, Exception) as error:
-        if not last_line_in(learner.file, error.__traceback__):
+        is_test_failed = isinstance(error, NotImplementedError | Refused)
+        if not is_test_failed and not last_line_in(learner.file, error):
             raise
+        add_stand_ins(learner, found, step)
         return False
     return True

@@ -14,7 +14,6 @@ import pytest
 from labkit.cli.main import main
 from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import LiveRunCounterexample
-from labkit.course.workshop import check
 from labkit.course.workshop.client.live_trial import serves_a_cluster
 from labkit.course.workshop.client.process import InputError, lines_of_input
 from labkit.course.workshop.client.running import start_program
@@ -32,11 +31,6 @@ def test_the_solution_passes_what_runs_without_processes() -> None:
     STEP.first_test.run(learner)
     for trial in STEP.quick_trials:
         trial(learner)
-
-
-def test_step_7_is_open_until_the_program_is_written(tmp_path: Path) -> None:
-    card = check("client", 7, tmp_path / "myclient.py", must_pass=False)
-    assert "gives up to three hints" in card.message
 
 
 @pytest.mark.parametrize("name", ["bookie", "client"])

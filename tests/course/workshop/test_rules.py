@@ -3,7 +3,6 @@ error.
 """
 
 import struct
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import track
 from tests.course.workshop.wrong_rules import RULES, Answer
 
-LEAST = 8
 ANSWERS = [
     pytest.param(rule, answer, id=f"{rule}: {title}")
     for rule, (*_, answers) in RULES.items()
@@ -44,8 +42,7 @@ def test_a_part_with_a_wrong_rule_is_refused_with_a_case_that_shows_it(
     with pytest.raises((Refused, ValueError, IndexError, struct.error)) as raised:
         run_trials(rule, answer)
     if isinstance(raised.value, Refused):
-        contract = track("bookie").step(RULES[rule][0]).contract
-        assert any(line.words in raised.value.message for line in contract)
+        assert track("bookie").step(RULES[rule][0]).lines_in(raised.value.message)
         assert raised.value.counterexample is not None
 
 
@@ -54,12 +51,7 @@ def test_a_part_with_the_right_rule_passes(rule: str) -> None:
     run_trials(rule, RULES[rule][2])
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_every_small_rule_has_at_least_eight_wrong_versions(rule: str) -> None:
-    assert len(RULES[rule][3]) >= LEAST
-
-
-def test_a_refusal_names_the_first_different_record(tmp_path: Path) -> None:
+def test_a_refusal_names_the_first_different_record() -> None:
     with pytest.raises(Refused) as raised:
         run_trials("records", lambda data, start: [])
     assert "record 0: expected the record at offset 512, got no further record" in str(raised.value)

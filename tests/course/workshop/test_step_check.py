@@ -10,6 +10,7 @@ from labkit.cli.main import main
 from labkit.course.checking.card import CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.workshop import begin, check, step
+from labkit.course.workshop.step_check import card_of
 from labkit.course.workshop.tracks import TRACKS, NoSuchStepError, track
 from tests.course.workshop.wrong import with_changes
 
@@ -38,6 +39,15 @@ def test_a_track_begins_with_its_skeleton_and_never_overwrites_a_file(
     assert mine.read_text() == track(name).skeleton.read_text()
     mine.write_text("x = 1\n")
     assert begin(name, mine).read_text() == "x = 1\n"
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_a_new_file_is_open_at_every_step(name: str, tmp_path: Path) -> None:
+    mine = begin(name, tmp_path / "mine.py")
+    for each in track(name).steps:
+        card = card_of(track(name), each, mine)
+        assert card.outcome is CardState.OPEN
+        assert f'hint("{name}", {each.number}) gives up to three hints.' in card.message
 
 
 @pytest.mark.slow
@@ -123,7 +133,7 @@ def test_a_track_or_step_that_does_not_exist_is_named_with_those_that_do() -> No
 
 
 @pytest.mark.parametrize("name", TRACKS)
-def test_each_step_says_what_must_hold_what_to_write_and_the_figure_to_reach(name: str) -> None:
+def test_each_step_says_what_must_hold_what_to_write_and_the_cost_limits(name: str) -> None:
     for asked in track(name).steps:
         said = repr(step(name, asked.number))
         contract = [each.words for each in asked.contract]

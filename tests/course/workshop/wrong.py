@@ -46,6 +46,14 @@ def answers(name: str) -> Iterator[Answer]:
             yield Answer(int(step), line, title.removeprefix("* "), tuple(map(_change, hunks)))
 
 
+def obvious_answers(name: str) -> list[Answer]:
+    """Return the first answer in the file for each line of the contracts."""
+    first = dict[tuple[int, str], Answer]()
+    for answer in answers(name):
+        first.setdefault((answer.step, answer.line), answer)
+    return [*first.values()]
+
+
 def _change(hunk: str) -> tuple[str, str]:
     lines = hunk.split("\n")
     old, new = (

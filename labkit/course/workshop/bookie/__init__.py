@@ -3,7 +3,6 @@
     skeleton       the initial contents of the learner's file, with the contract of each part
     track          the steps in order
     steps/         the eight steps
-    contract       the contract of step 8, shared with the tests that start processes
     process        the learner's store as a process, started by `labkit bookie --store mybookie.py`
     live_trial     tests step 8 with SIGKILL and a restart, and examines the files on disk
     store          the learner's parts as labkit sees them, and a store built with them

@@ -8,7 +8,6 @@ storms      injects random faults into a bookie that stores a ledger alone, and 
             that store a ledger together
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from labkit.course.runs.trial import must_survive
@@ -83,9 +82,8 @@ def orders(learner: Learner) -> str:
 
 def storms(learner: Learner) -> str:
     """Check that none of the seeds breaks a promise in the cluster."""
-    return check_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
-
-
-def _drawn(count: int) -> Iterator[Scenario]:
-    for seed in range(count):
-        yield storm(SHARED if seed % 4 == 3 else ALONE, seed, _FAULTS, _HORIZON_MS)
+    scenarios = (
+        storm(SHARED if seed % 4 == 3 else ALONE, seed, _FAULTS, _HORIZON_MS)
+        for seed in range(learner.seeds)
+    )
+    return check_seeds(learner, scenarios, store=store_of(learner))

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from labkit.course.checking.refused import Refused
-from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
+from labkit.course.workshop.bookie.steps.process_step import READABLE, SURVIVES
 from labkit.course.workshop.files import last_lines
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.writer import LedgerWriter

@@ -342,22 +342,11 @@ class CheckpointingStore(LedgerStore):
         assert isinstance(checkpoint, LearnersCheckpoint)
         checkpoint.yours.call("flush", object, checkpoint.bookie)
 
+    def read_last_mark(self, disk: Disk, name: str = "lastMark") -> LogMark:
+        return LogMark(*self.learner.call("read_last_mark", tuple, disk))
 
-def mark_functions(learner: Learner) -> dict[str, object]:
-    """Return the learner's functions that read and write lastMark, as attributes for a store
-    class.
-    """
-
-    def read_last_mark(disk: Disk, name: str) -> LogMark:
-        return LogMark(*learner.call("read_last_mark", tuple, disk))
-
-    def write_last_mark(disk: Disk, mark: LogMark, name: str) -> None:
-        learner.call("write_last_mark", object, disk, *mark)
-
-    return {
-        "read_last_mark": staticmethod(read_last_mark),
-        "write_last_mark": staticmethod(write_last_mark),
-    }
+    def write_last_mark(self, disk: Disk, mark: LogMark, name: str = "lastMark") -> None:
+        self.learner.call("write_last_mark", object, disk, *mark)
 
 
 # Step 7: a store whose journal is read by the learner's `replay` at startup
@@ -439,8 +428,6 @@ def store_of(learner: Learner) -> type[LedgerStore]:
     if "Index" in learner.parts:
         index = {"index_class": bound(LearnersIndex, learner)}
         fields["ledgers_class"] = type("YourIndexes", (LedgerCache,), index)
-    if "Checkpoint" in learner.parts:
-        fields |= mark_functions(learner)
     stores = [store for name, store in _STORES.items() if name in learner.parts]
     made: type[LedgerStore] = type("YourStore", (*stores, LedgerStore), fields)
     return made

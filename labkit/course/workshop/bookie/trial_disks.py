@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from labkit.course.checking.refused import Refused
+from labkit.worlds.sim.crash_map.crash_map import VARIANTS
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimDiskError, SimFile
 from labkit.worlds.sim.machine.disk_operation import Operation
 
@@ -56,6 +57,24 @@ def failing_operation(
         yield failed
     finally:
         controller.watch = None
+
+
+@contextmanager
+def crashes_during(disk: SimDisk) -> Iterator[list[tuple[str, Operation, SimDisk]]]:
+    """Before each disk operation, record what each kind of crash would leave on the disk.
+
+    Yields a list of (kind of crash, next operation, disk after the crash).
+    """
+    left = list[tuple[str, Operation, SimDisk]]()
+
+    def watch(operation: Operation) -> None:
+        left.extend((each.name, operation, disk.after_crash(each.keep)) for each in VARIANTS)
+
+    disk.controller.watch = watch
+    try:
+        yield left
+    finally:
+        disk.controller.watch = None
 
 
 @contextmanager

@@ -13,8 +13,8 @@ ledger share.
     scripted_cluster  the base class of the clusters for generated cases, with metadata and spawned
                       tasks
     manual_cluster    a cluster whose bookies respond when a test tells them to
-    writing           steps 1, 2, 4 and 5: generates scripts for a writer
-    writer_script     plays such a script, with adds, responses and accesses to the metadata
+    writing           steps 1, 2, 4 and 5: generates and plays scripts for a writer, with adds,
+                      responses and accesses to the metadata
     writer_rules      checks the writer after each move
     lac_reading       step 2: generates responses for a reader of LastAddConfirmed
     reading           step 3: generates responses for reads of entries

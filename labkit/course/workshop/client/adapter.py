@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 from labkit.course.checking.refused import Refused
-from labkit.course.workshop.client.cluster import Cluster
+from labkit.course.workshop.client.cluster import Cluster, ClusterToRecover
 from labkit.course.workshop.client.contract import RETURNS_ID
 from labkit.course.workshop.client.program import Program
 from labkit.course.workshop.learner import Learner
@@ -59,37 +59,24 @@ class LearnersClient(BookKeeper):
         metadata = LedgerMetadata(ensemble_size, write_quorum, ack_quorum, (Segment(0, ensemble),))
         ledger_id = await self.context.manager.new_ledger_id()
         version = await self.context.manager.create(ledger_id, metadata)
-        cluster = Cluster(ledger_id, metadata, self.context)
-        cluster.watch(self._on_task_failure, lambda _: None)
+        cluster = Cluster(ledger_id, metadata, self.context, self._on_task_failure)
         cluster.record_creation(metadata)
         return LearnersWriter(self._learner, cluster, metadata, version)
 
     async def open_ledger_no_recovery(self, ledger_id: int, **_: Any) -> LedgerReader:
         metadata, _version = await self.context.manager.read(ledger_id)
-        cluster = Cluster(ledger_id, metadata, self.context)
-        cluster.watch(self._on_task_failure, lambda _: None)
+        cluster = Cluster(ledger_id, metadata, self.context, self._on_task_failure)
         reader = LearnersReader(self._learner, self._reads, cluster, metadata, self.context)
         await reader.read_last_add_confirmed()
         return reader
 
     async def open_ledger(self, ledger_id: int, **_: Any) -> LedgerReader:
         metadata, _version = await self.context.manager.read(ledger_id)
-        metadata = await self._recover(Cluster(ledger_id, metadata, self.context))
+        cluster = _RecoveringCluster(ledger_id, metadata, self.context, self._on_task_failure)
+        metadata = await self._recover(cluster)
         return LedgerReader(ledger_id, metadata, self.context)
 
-    async def _recover(self, cluster: Cluster) -> LedgerMetadata:
-        has_started = has_covered = False
-
-        def start(entry_id: int) -> None:
-            nonlocal has_started, has_covered
-            if not has_started:
-                has_started = True
-                cluster.record_recovery()
-            if entry_id != NO_ENTRY_ID and not has_covered:
-                has_covered = True
-                cluster.record("recovery.covered", entry_id - 1)
-
-        cluster.watch(self._on_task_failure, start)
+    async def _recover(self, cluster: "_RecoveringCluster") -> LedgerMetadata:
         try:
             with self._learner.recording_errors():
                 metadata: LedgerMetadata = await self._learner.part("recover")(cluster)
@@ -97,7 +84,7 @@ class LearnersClient(BookKeeper):
         except LabkitError as error:
             cluster.record("recovery.failed", error=type(error).__name__)
             raise
-        if has_started:
+        if cluster.has_started:
             cluster.record("recovery.ended", metadata.last_entry_id)
         return metadata
 
@@ -107,6 +94,16 @@ class LearnersClient(BookKeeper):
         """
         if self._learner.error is None:
             self._learner.error = error
+
+
+class _RecoveringCluster(ClusterToRecover):
+    async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
+        self.asks(NO_ENTRY_ID)
+        await super().add_entry(bookie, entry, recovery=recovery)
+
+    async def read_entry(self, bookie: str, entry_id: int, *, fence: bool = False) -> Entry:
+        self.asks(entry_id)
+        return await super().read_entry(bookie, entry_id, fence=fence)
 
 
 def _retrieve_exception(added: "asyncio.Task[int]") -> None:

@@ -1,10 +1,8 @@
 """Tests `append_all` with generated arrivals of payloads, acknowledgements and failures."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from enum import Enum, auto
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -12,7 +10,7 @@ from labkit.course.checking.generated_cases import Draw
 from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
@@ -23,49 +21,36 @@ _BOOKIE = "b0"
 _METADATA = LedgerMetadata(1, 1, 1, (Segment(0, (_BOOKIE,)),))
 
 
-class _Move(Enum):
-    ARRIVE = auto()
-    """The next payload is available."""
-    ACKNOWLEDGE = auto()
-    END = auto()
-    """There are no more payloads."""
-    FENCE = auto()
-    """Another client fences the bookie."""
+_Move = Callable[["_Play", int], str]
+"""A method of `_Play` that makes a move, and returns a description of it, or "" if the move is
+impossible now; the number selects the add to acknowledge.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Appends:
-    """The window, and the moves, each of which has a number that selects the add to acknowledge."""
+    """The window, and the moves, each with its number."""
 
     window: int
     moves: tuple[tuple[_Move, int], ...]
-
-
-def _recipe(draw: Draw) -> _Appends:
-    window = draw.number(1, 4)
-    moves: list[tuple[_Move, int]] = []
-    kinds = [_Move.ARRIVE, _Move.ACKNOWLEDGE] * 4 + [_Move.FENCE] * draw.chance(30)
-    while len(moves) < 20 and draw.number(0, 12):
-        moves.append((draw.one_of(kinds), draw.number(0, 3)))
-    return _Appends(window, (*moves, (_Move.END, 0)))
 
 
 def payloads_are_appended(learner: Learner) -> str:
     """Check after each move which entries were sent and reported, and whether `append_all` has
     ended.
     """
-    try_generated(learner, _recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
+    try_generated(learner, _recipe, _COUNT, _test_append_all)
     return f"Right for {_COUNT} generated orders of payloads and acknowledgements."
 
 
-def _problem(learner: Learner, case: _Appends) -> Problem | None:
+def _test_append_all(learner: Learner, case: _Appends) -> None:
     cluster = ManualCluster(_METADATA, ())
 
     async def play(log: list[str]) -> None:
         writer = learner.part("Writer")(cluster, _METADATA, cluster.version)
         await _Play(case, cluster, log).run(learner.part("append_all"), writer)
 
-    return cluster.problem_in(learner, play)
+    cluster.run_logged(learner, play)
 
 
 class _Play:
@@ -91,7 +76,7 @@ class _Play:
             for move, number in self._case.moves:
                 await self._play(move, number, appending)
             while self._cluster.waiting:
-                await self._play(_Move.ACKNOWLEDGE, 0, appending)
+                await self._play(_Play.acknowledge, 0, appending)
         finally:
             appending.cancel()
             await asyncio.wait((appending,))
@@ -101,46 +86,40 @@ class _Play:
         self._is_closed = self._cluster.metadata.state is LedgerState.CLOSED
 
     async def _play(self, move: _Move, number: int, appending: "asyncio.Task[None]") -> None:
-        happened = self._make(move, number)
+        happened = move(self, number)
         if happened:
             self._log.append(happened)
-            await self._settle()
+            await self._cluster.continue_all_accesses()
             self._check(appending)
 
     async def _payloads(self) -> AsyncIterator[bytes]:
         while (payload := await self._queue.get()) is not None:
             yield payload
 
-    def _make(self, move: _Move, number: int) -> str:
-        """Make a move, and return a description of the move, or "" if the move is impossible
-        now.
-        """
-        if move is _Move.ARRIVE:
-            self._arrived += 1
-            self._queue.put_nowait(_payload(self._arrived - 1))
-            return f"payload {self._arrived - 1} is available"
-        if move is _Move.END:
-            self._has_ended = True
-            self._queue.put_nowait(None)
-            return "there are no more payloads"
-        if move is _Move.FENCE:
-            if self._is_fenced or not self._cluster.waiting:
-                return ""
-            self._is_fenced = True
-            self._cluster.fence(_BOOKIE)
-            return "the bookie is fenced: it responds to all adds with BKLedgerFencedException"
+    def arrive(self, _number: int) -> str:
+        self._arrived += 1
+        self._queue.put_nowait(_payload(self._arrived - 1))
+        return f"payload {self._arrived - 1} is available"
+
+    def end(self, _number: int) -> str:
+        self._has_ended = True
+        self._queue.put_nowait(None)
+        return "there are no more payloads"
+
+    def fence(self, _number: int) -> str:
+        if self._is_fenced or not self._cluster.waiting:
+            return ""
+        self._is_fenced = True
+        self._cluster.fence(_BOOKIE)
+        return "the bookie is fenced: it responds to all adds with BKLedgerFencedException"
+
+    def acknowledge(self, number: int) -> str:
         waiting = self._cluster.waiting
         if not waiting:
             return ""
         request = waiting[number % len(waiting)]
         self._cluster.acknowledge(request)
         return f"entry {request[1]} is acknowledged"
-
-    async def _settle(self) -> None:
-        await self._cluster.settle()
-        while self._cluster.is_accessed:
-            self._cluster.continue_access()
-            await self._cluster.settle()
 
     @property
     def _confirmed(self) -> int:
@@ -178,6 +157,16 @@ class _Play:
             )
         if is_closed is not (self._has_ended and self._confirmed == self._arrived):
             raise Refused(contract.CLOSES, how)
+
+
+def _recipe(draw: Draw) -> _Appends:
+    window = draw.number(1, 4)
+    moves: list[tuple[_Move, int]] = []
+    kinds: tuple[_Move, ...] = (_Play.arrive, _Play.acknowledge) * 4
+    kinds += (_Play.fence,) * draw.chance(30)
+    while len(moves) < 20 and draw.number(0, 12):
+        moves.append((draw.one_of(kinds), draw.number(0, 3)))
+    return _Appends(window, (*moves, (_Play.end, 0)))
 
 
 def _payload(number: int) -> bytes:

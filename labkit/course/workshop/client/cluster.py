@@ -23,6 +23,10 @@ from labkit.system.trace.events import Fields
 T = TypeVar("T")
 
 
+def _raise(error: BaseException) -> None:
+    raise error
+
+
 class Cluster:
     """The bookies and the metadata of one ledger.
 
@@ -34,7 +38,14 @@ class Cluster:
     not have been stored.
     """
 
-    def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
+    def __init__(
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        context: ClientContext,
+        failed: Callable[[BaseException], None] = _raise,
+    ) -> None:
+        """`failed` is called with the uncaught exceptions of spawned tasks."""
         self.ledger_id = ledger_id
         self._context = context
         self._recorder = context.recorder
@@ -45,8 +56,7 @@ class Cluster:
         """Whether the ledger was closed when its metadata was last read or written."""
         self._segments: tuple[Segment, ...] = metadata.segments
         """The segments that this client last read or wrote."""
-        self._before_request: Callable[[int], None] = _nothing
-        self._failed: Callable[[BaseException], None] = _raise
+        self._failed = failed
 
     # Bookies
 
@@ -57,11 +67,10 @@ class Cluster:
         `recovery` add. Raises another `BKException` if the bookie is down, does not respond for 5 s
         or cannot write; the bookie may still have stored the entry.
         """
-        self._before_request(NO_ENTRY_ID)
         added: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flags = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY if recovery else 0
         request = encode_add(self._master_key, encode_entry(entry, self._digest), flags)
-        self._recorder.record("add.sent", self.ledger_id, entry.entry_id, peer=bookie)
+        self.record("add.sent", entry.entry_id, peer=bookie)
         client = self._context.bookie_client.get(bookie)
         client.add(self.ledger_id, entry.entry_id, request, _added, added)
         kind, failure = "add.acked", ""
@@ -71,8 +80,7 @@ class Cluster:
             kind, failure = "add.failed", type(error).__name__
             raise
         finally:
-            ids = self.ledger_id, entry.entry_id
-            self._recorder.record(kind, *ids, peer=bookie, error=failure)
+            self.record(kind, entry.entry_id, peer=bookie, error=failure)
 
     async def read_entry(self, bookie: str, entry_id: int, *, fence: bool = False) -> Entry:
         """Return that bookie's copy of an entry, after checking its digest.
@@ -82,7 +90,6 @@ class Cluster:
         `PROVES_ABSENCE`) if the bookie has no copy, and another `BKException` if it is unknown
         whether it has one, because the bookie is down, does not respond or cannot read its copy.
         """
-        self._before_request(entry_id)
         key = self._master_key if fence else b""
         replied: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
 
@@ -128,8 +135,7 @@ class Cluster:
         self._record_segments(metadata)
         self.is_closed = metadata.state is LedgerState.CLOSED
         if self.is_closed:
-            last, length = metadata.last_entry_id, metadata.length
-            self._recorder.record("ledger.closed", self.ledger_id, last, size=length)
+            self.record("ledger.closed", metadata.last_entry_id, size=metadata.length)
         return version
 
     # Tasks
@@ -147,23 +153,12 @@ class Cluster:
         if error is not None:
             self._failed(error)
 
-    # For the adapter
-
-    def watch(
-        self, failed: Callable[[BaseException], None], before_request: Callable[[int], None]
-    ) -> None:
-        """Register callbacks for uncaught exceptions and for requests to a bookie.
-
-        `before_request` receives the id of the requested entry, or -1.
-        """
-        self._failed, self._before_request = failed, before_request
+    # For the trace
 
     def pushed(self, entry_id: int, payload: bytes) -> None:
         """Record that the caller passed this entry to the writer."""
         checksum = f"{zlib.crc32(payload):08x}"
-        self._recorder.record(
-            "add.pushed", self.ledger_id, entry_id, size=len(payload), checksum=checksum
-        )
+        self.record("add.pushed", entry_id, size=len(payload), checksum=checksum)
 
     def record(self, kind: str, entry_id: int = NO_ENTRY_ID, **fields: Unpack[Fields]) -> None:
         self._recorder.record(kind, self.ledger_id, entry_id, **fields)
@@ -178,15 +173,30 @@ class Cluster:
         for segment in metadata.segments:
             self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
 
-    def record_recovery(self) -> None:
-        segments = tuple((each.first_entry_id, each.ensemble) for each in self._segments)
-        self.record("recovery.started", segments=segments)
-
     def _record_segments(self, metadata: LedgerMetadata) -> None:
         for segment in metadata.segments:
             if segment not in self._segments:
                 self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
         self._segments = metadata.segments
+
+
+class ClusterToRecover(Cluster):
+    """A cluster that records the start of a recovery, and the end of the search for
+    LastAddConfirmed. A subclass calls `asks` before the requests that are part of a recovery.
+    """
+
+    has_started = False
+    _has_covered = False
+
+    def asks(self, entry_id: int) -> None:
+        """Record a request, either for an entry or, with -1, for something else."""
+        if not self.has_started:
+            self.has_started = True
+            segments = tuple((each.first_entry_id, each.ensemble) for each in self._segments)
+            self.record("recovery.started", segments=segments)
+        if entry_id != NO_ENTRY_ID and not self._has_covered:
+            self._has_covered = True
+            self.record("recovery.covered", entry_id - 1)
 
 
 def _added(stored: "Sequence[asyncio.Future[None]]", error: BKException | None) -> None:
@@ -197,11 +207,3 @@ def _added(stored: "Sequence[asyncio.Future[None]]", error: BKException | None) 
             added.set_result(None)
         else:
             added.set_exception(error)
-
-
-def _nothing(_: int) -> None:
-    pass
-
-
-def _raise(error: BaseException) -> None:
-    raise error

@@ -3,14 +3,18 @@
 import asyncio
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import partial
 from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.scripted_cluster import ERRORS, ScriptedCluster
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.client.scripted_cluster import (
+    ERRORS,
+    ScriptedCluster,
+    draw_sizes,
+    shown_new_ledger,
+)
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.quorum import is_covered
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -53,9 +57,7 @@ class _Calls:
 
 
 def _recipe(draw: Draw) -> _Calls:
-    size = draw.number(1, 5)
-    write_quorum = draw.number(1, size)
-    ack_quorum = draw.number(1, write_quorum)
+    size, write_quorum, ack_quorum = draw_sizes(draw)
     first = Segment(0, tuple(f"a{index}" for index in range(size)))
     calls = [_call(draw, size)]
     while len(calls) < 4 and draw.number(0, 3):
@@ -115,11 +117,11 @@ class _Bookies(ScriptedCluster):
 
 def readers_learn_lac(learner: Learner) -> str:
     """Check after each response whether the reader has returned, and what it returned."""
-    try_generated(learner, _recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
+    try_generated(learner, _recipe, _COUNT, _test_calls)
     return f"Right for {_COUNT} generated orders of responses."
 
 
-def _problem(learner: Learner, case: _Calls) -> Problem | None:
+def _test_calls(learner: Learner, case: _Calls) -> None:
     cluster = _Bookies(case.metadata)
 
     async def make_calls(log: list[str]) -> None:
@@ -127,18 +129,15 @@ def _problem(learner: Learner, case: _Calls) -> Problem | None:
         for call in case.calls:
             await play.make(call)
 
-    return cluster.problem_in(learner, make_calls)
+    cluster.run_logged(learner, make_calls)
 
 
 class _Play:
     """Makes the calls of a test case."""
 
     def __init__(self, case: _Calls, cluster: _Bookies, reader: Any, log: list[str]) -> None:
-        metadata = self._metadata = case.metadata
-        log.append(
-            f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum} on"
-            f" {', '.join(metadata.segments[0].ensemble)}"
-        )
+        self._metadata = case.metadata
+        log.append(shown_new_ledger(case.metadata))
         self._cluster, self._reader, self._log = cluster, reader, log
         self._known = self._reported = NO_ENTRY_ID
         """What the reader must know by now, and what it may know."""

@@ -7,9 +7,9 @@ ledger's metadata contains, and what happens afterwards.
 from collections.abc import Callable
 from dataclasses import replace
 
-from labkit.course.workshop.client.cluster import Cluster
+from labkit.course.workshop.client.cluster import Cluster, ClusterToRecover
 from labkit.system.client.context import ClientContext
-from labkit.system.model.entry import NO_ENTRY_ID, Entry
+from labkit.system.model.entry import Entry
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
@@ -52,27 +52,19 @@ class Ledgers:
 
     def cluster(self, ledger_id: int, metadata: LedgerMetadata) -> Cluster:
         """Return the ledger's `Cluster`, for the parts written in steps 1 to 6."""
-        opened = _Opened(ledger_id, metadata, self._context)
-        opened.watch(self._failed, lambda _: None)
-        return opened
+        return _Opened(ledger_id, metadata, self._context, self._failed)
 
 
-class _Opened(Cluster):
-    """A cluster that records a recovery, which it recognizes by the learner's requests."""
-
-    _has_started = _has_covered = False
+class _Opened(ClusterToRecover):
+    """A cluster that recognizes a recovery by its first request that fences."""
 
     async def read_entry(self, bookie: str, entry_id: int, *, fence: bool = False) -> Entry:
-        if fence and not self._has_started:
-            self._has_started = True
-            self.record_recovery()
-        if fence and entry_id != NO_ENTRY_ID and not self._has_covered:
-            self._has_covered = True
-            self.record("recovery.covered", entry_id - 1)
+        if fence:
+            self.asks(entry_id)
         return await super().read_entry(bookie, entry_id, fence=fence)
 
     async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
         written = await super().write_metadata(metadata, version)
-        if self._has_started and metadata.state is LedgerState.CLOSED:
+        if self.has_started and metadata.state is LedgerState.CLOSED:
             self.record("recovery.ended", metadata.last_entry_id)
         return written

@@ -4,7 +4,6 @@ the metadata takes place.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
 from labkit.system.model.entry import Entry
@@ -18,14 +17,6 @@ from labkit.system.model.ledger import LedgerMetadata
 
 Request = tuple[str, int]
 """A request to add an entry: the bookie, and the entry id."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """A call that reads or writes metadata, and that waits until the test lets it proceed."""
-
-    call: str
-    allowed: "asyncio.Future[None]"
 
 
 class ManualCluster(ScriptedCluster):
@@ -49,7 +40,8 @@ class ManualCluster(ScriptedCluster):
         self._sent: list[tuple[str, Entry]] = []
         self._waiting: dict[Request, list[asyncio.Future[None]]] = {}
         self._errors: dict[str, type[BKException]] = {}
-        self._accesses: list[_Access] = []
+        self._accesses: list[tuple[str, asyncio.Future[None]]] = []
+        """The calls that wait for the test to let them access the metadata."""
         self._stored_count = 0
 
     # For the test
@@ -99,9 +91,16 @@ class ManualCluster(ScriptedCluster):
 
     def continue_access(self) -> str:
         """Let the access that has waited longest proceed; return the call as text."""
-        access = self._accesses.pop(0)
-        access.allowed.set_result(None)
-        return access.call
+        call, allowed = self._accesses.pop(0)
+        allowed.set_result(None)
+        return call
+
+    async def continue_all_accesses(self) -> None:
+        """Let the learner's code run until it waits for something else than the metadata."""
+        await self.settle()
+        while self.is_accessed:
+            self.continue_access()
+            await self.settle()
 
     def _take(self, request: Request) -> "list[asyncio.Future[None]]":
         # The learner's code may have cancelled the request.
@@ -143,6 +142,6 @@ class ManualCluster(ScriptedCluster):
         return new_version
 
     async def _access(self, call: str) -> None:
-        access = _Access(call, asyncio.get_running_loop().create_future())
-        self._accesses.append(access)
-        await access.allowed
+        allowed = asyncio.get_running_loop().create_future()
+        self._accesses.append((call, allowed))
+        await allowed

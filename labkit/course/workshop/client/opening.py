@@ -6,11 +6,12 @@ from functools import partial
 from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster
 from labkit.course.workshop.client.recovering import LedgerToRecover, LostLedger, lost_ledger, shown
-from labkit.course.workshop.client.scripted_cluster import write_set_of
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.client.scripted_cluster import draw_sizes, write_set_of
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException, BKNotEnoughBookiesException
@@ -33,10 +34,8 @@ class _NewLedger:
 
 
 def _new_ledger(draw: Draw) -> _NewLedger:
-    size = draw.number(1, 5)
-    write_quorum = draw.number(1, size)
-    sizes = size, write_quorum, draw.number(1, write_quorum)
-    count = max(0, size + draw.number(0, 4) - 2)
+    sizes = draw_sizes(draw)
+    count = max(0, sizes[0] + draw.number(0, 4) - 2)
     return _NewLedger(sizes, draw.number(0, 9), tuple(f"b{index}" for index in range(count)))
 
 
@@ -65,15 +64,15 @@ class _Ledgers:
 
 def ledgers_are_created(learner: Learner) -> str:
     """Check the metadata of new ledgers, and check that the writers use this metadata."""
-    try_generated(learner, _new_ledger, _COUNT, partial(_creation_problem, learner), _shown)
+    try_generated(learner, _new_ledger, _COUNT, _test_create_ledger, _shown)
     return f"Right for {_COUNT} generated new ledgers."
 
 
-def _creation_problem(learner: Learner, case: _NewLedger) -> Problem | None:
+def _test_create_ledger(learner: Learner, case: _NewLedger) -> None:
     cluster = ManualCluster(_NOT_CREATED, ())
     ledgers = _Ledgers(case, cluster)
 
-    async def run() -> Problem | None:
+    async def run() -> None:
         with learner.recording_errors():
             try:
                 async with asyncio.timeout(_PATIENCE_S):
@@ -84,56 +83,57 @@ def _creation_problem(learner: Learner, case: _NewLedger) -> Problem | None:
                     and isinstance(error, BKNotEnoughBookiesException)
                     and ledgers.stored is None
                 )
-                return None if is_right else (contract.CREATES, f"raised {type(error).__name__}")
+                if is_right:
+                    return
+                raise Refused(contract.CREATES, f"raised {type(error).__name__}") from None
             if len(case.writable) < case.sizes[0]:
-                return contract.CREATES, f"stored {ledgers.stored}"
+                raise Refused(contract.CREATES, f"stored {ledgers.stored}")
             if not isinstance(writer, learner.part("Writer")):
-                return contract.STORES, f"returned {type(writer).__name__}"
-            return _metadata_problem(ledgers.stored, case) or await _writer_problem(writer, cluster)
+                raise Refused(contract.STORES, f"returned {type(writer).__name__}")
+            _check_metadata(ledgers.stored, case)
+            await _check_writer(writer, cluster)
 
-    problem: Problem | None = cluster.run(run())
-    return problem
+    cluster.run(run())
 
 
-def _metadata_problem(stored: LedgerMetadata | None, case: _NewLedger) -> Problem | None:
+def _check_metadata(stored: LedgerMetadata | None, case: _NewLedger) -> None:
     if stored is None:
-        return contract.STORES, "stored no metadata"
-    how = f"stored {stored}"
-    if (stored.ensemble_size, stored.write_quorum, stored.ack_quorum) != case.sizes:
-        return contract.STORES, how
-    ensemble = stored.segments[0].ensemble
-    is_right = len({*ensemble}) == case.sizes[0] and {*ensemble} <= {*case.writable}
-    is_new = stored.segments == (Segment(0, ensemble),) and stored.state is LedgerState.OPEN
-    return None if is_right and is_new else (contract.STORES, how)
+        raise Refused(contract.STORES, "stored no metadata")
+    ensemble = stored.segments[0].ensemble if stored.segments else ()
+    if not (
+        (stored.ensemble_size, stored.write_quorum, stored.ack_quorum) == case.sizes
+        and len({*ensemble}) == case.sizes[0]
+        and {*ensemble} <= {*case.writable}
+        and stored.segments == (Segment(0, ensemble),)
+        and stored.state is LedgerState.OPEN
+    ):
+        raise Refused(contract.STORES, f"stored {stored}")
 
 
-async def _writer_problem(writer: Any, cluster: ManualCluster) -> Problem | None:
+async def _check_writer(writer: Any, cluster: ManualCluster) -> None:
     """Check that the writer uses the stored ensemble and the version of the stored metadata."""
     metadata = cluster.metadata
     adding = asyncio.create_task(writer.add(b"entry"))
     await cluster.settle()
     asked = sorted(bookie for bookie, _ in cluster.take_sent())
     if asked != sorted(write_set_of(metadata, 0)):
-        return contract.STORES, f"stored {metadata}; the writer sends entry 0 to {asked}"
+        how = f"stored {metadata}; the writer sends entry 0 to {asked}"
+        raise Refused(contract.STORES, how)
     for request in cluster.waiting:
         cluster.acknowledge(request)
     await adding
     closing = asyncio.create_task(writer.close())
-    await cluster.settle()
-    while cluster.is_accessed:
-        cluster.continue_access()
-        await cluster.settle()
+    await cluster.continue_all_accesses()
     if cluster.conflicts or not closing.done() or closing.exception() is not None:
         how = "has a conflict, because it does not know the version of the stored metadata"
-        return contract.STORES, f"the writer {how}"
-    return None
+        raise Refused(contract.STORES, f"the writer {how}")
 
 
-def _shown(case: _NewLedger, how: str) -> str:
+def _shown(case: _NewLedger) -> str:
     size, write_quorum, ack_quorum = case.sizes
     return (
         f"create_ledger with E={size}, Qw={write_quorum}, Qa={ack_quorum}; writable:"
-        f" {', '.join(case.writable) or 'none'}\n{how}"
+        f" {', '.join(case.writable) or 'none'}"
     )
 
 
@@ -153,11 +153,11 @@ class _LostLedgers:
 def ledgers_are_taken_over(learner: Learner) -> str:
     """Check the entries that `take_over` returns. All bookies respond."""
     recipe = partial(lost_ledger, may_fail=False)
-    try_generated(learner, recipe, _COUNT, partial(_take_over_problem, learner), shown)
+    try_generated(learner, recipe, _COUNT, _test_take_over, shown)
     return f"Right for {_COUNT} generated ledgers that are taken over."
 
 
-def _take_over_problem(learner: Learner, case: LostLedger) -> Problem | None:
+def _test_take_over(learner: Learner, case: LostLedger) -> None:
     cluster = LedgerToRecover(case)
 
     async def run() -> object:
@@ -169,14 +169,14 @@ def _take_over_problem(learner: Learner, case: LostLedger) -> Problem | None:
     try:
         entries = cluster.run(run())
     except (BKException, TimeoutError, DeadlockError) as error:
-        return contract.TAKES_OVER, "\n".join((*cluster.log, f"raised {type(error).__name__}"))
+        how = "\n".join((*cluster.log, f"raised {type(error).__name__}"))
+        raise Refused(contract.TAKES_OVER, how) from None
     stored = cluster.metadata
     found = [
         (each.entry_id, each.payload) if isinstance(each, Entry) else each
         for each in (entries if isinstance(entries, list) else [entries])
     ]
     expected = [(each.entry_id, each.payload) for each in case.packed[: stored.last_entry_id + 1]]
-    if stored.state is LedgerState.CLOSED and found == expected:
-        return None
-    how = f"the ledger is {stored.state.name}; expected {expected}, got {found}"
-    return contract.TAKES_OVER, "\n".join((*cluster.log, how))
+    if stored.state is not LedgerState.CLOSED or found != expected:
+        how = f"the ledger is {stored.state.name}; expected {expected}, got {found}"
+        raise Refused(contract.TAKES_OVER, "\n".join((*cluster.log, how)))

@@ -14,15 +14,14 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from labkit.course.checking.refused import Refused, words_of
 from labkit.course.workshop.client.program import Program, Sizes
-from labkit.course.workshop.files import NotLoadedError, last_line_in, load
+from labkit.course.workshop.files import NotLoadedError, error_with_line, load
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.context import ClientConfig
-from labkit.system.metadata.location import MetadataLocation, parse_location
+from labkit.system.metadata.location import parse_location
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.ledger import check_quorums
 from labkit.system.trace.recorder import Recorder
@@ -52,33 +51,38 @@ class InputError(ProgramError):
     """Raised if the input, whose lines should be written as entries, cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramSettings:
-    """Settings of the process that runs a program.
-
-    name: the node name in the trace; announces: whether to print a line of JSON (with pid and
-    trace_port) first, and to keep events until the first listener connects.
-    """
-
-    file: Path
-    metadata: MetadataLocation
-    name: str
-    announces: bool
-
-
 async def run_command(arguments: Namespace, say: Say) -> None:
-    """Run `labkit client`. Raises the same errors as `run_program`, and
-    `BKIncorrectParameterException`.
+    """Run `labkit client`: load the learner's file and run its program; return when the program has
+    succeeded.
+
+    SIGTERM and SIGINT cancel the program. Raises `ProgramError`, `BKIncorrectParameterException`,
+    and another `LabkitError` if the cluster cannot be reached.
     """
     location = parse_location(arguments.zookeeper)
-    settings = ProgramSettings(arguments.file, location, arguments.id, arguments.trace_from_start)
+    use = _use_of(arguments, say)
+    cancel_on_stop_signal()
+    try:
+        learner = load(arguments.file, seeds=0)
+    except (NotLoadedError, NotImplementedError) as error:
+        raise ProgramError(f"{arguments.file}: {error}") from None
+    async with ZooKeeperStore(location) as store:
+        await _run(arguments, learner, store, use, say)
+
+
+def _use_of(arguments: Namespace, say: Say) -> Use:
+    """Return the function that does with the program what the command line says.
+
+    Raises `ProgramError` if standard input is closed.
+    """
     if arguments.use == "take":
-        await run_program(settings, take(arguments.ledger, say), say)
-        return
+        return partial(_take, ledger_id=arguments.ledger, say=say)
     if arguments.window < 1:
         raise BKIncorrectParameterException(f"--window must be at least 1, got {arguments.window}")
-    use = write(_sizes(arguments.sizes), arguments.window, say)
-    await run_program(settings, use, say)
+    sizes = _sizes(arguments.sizes)
+    if sys.stdin is None:
+        # Without this check, the next file or connection to be opened would get file descriptor 0.
+        raise ProgramError("standard input is closed: pass the lines to write")
+    return partial(_write, sizes=sizes, window=arguments.window, say=say)
 
 
 def _sizes(text: str) -> Sizes:
@@ -92,26 +96,30 @@ def _sizes(text: str) -> Sizes:
     return ensemble_size, write_quorum, ack_quorum
 
 
-async def run_program(settings: ProgramSettings, use: Use, say: Say) -> None:
-    """Load the learner's file and run its program; return when the program has succeeded.
+async def _write(program: Program, sizes: Sizes, window: int, say: Say) -> None:
+    """Write the lines of standard input to a new ledger."""
+    await program.write(
+        sizes,
+        lines_of_input(),
+        window,
+        lambda ledger_id: say(f"ledger {ledger_id}"),
+        lambda entry_id: say(f"confirmed {entry_id}"),
+    )
+    say("closed")
 
-    SIGTERM and SIGINT cancel the program. Raises `ProgramError`, and `LabkitError` if the cluster
-    cannot be reached.
-    """
-    cancel_on_stop_signal()
-    try:
-        learner = load(settings.file, seeds=0)
-    except (NotLoadedError, NotImplementedError) as error:
-        raise ProgramError(f"{settings.file}: {error}") from None
-    async with ZooKeeperStore(settings.metadata) as store:
-        await _run(settings, learner, store, use, say)
+
+async def _take(program: Program, ledger_id: int, say: Say) -> None:
+    """Take over a ledger, and print its entries."""
+    for entry in await program.take_over(ledger_id):
+        say(f"entry {entry.entry_id} {entry.payload.decode(errors='backslashreplace')}")
+    say("closed")
 
 
 async def _run(
-    settings: ProgramSettings, learner: Learner, store: ZooKeeperStore, use: Use, say: Say
+    arguments: Namespace, learner: Learner, store: ZooKeeperStore, use: Use, say: Say
 ) -> None:
-    recorder = Recorder(settings.name, trace_clock_us)
-    if settings.announces:
+    recorder = Recorder(arguments.id, trace_clock_us)
+    if arguments.trace_from_start:
         port = await TraceServer(recorder, from_start=True).start()
         say(json.dumps({"pid": os.getpid(), "trace_port": port}))
     client = new_client(store, recorder, config=PATIENT)
@@ -139,43 +147,8 @@ def _reported_error(learner: Learner, error: BaseException) -> BaseException:
         return ProgramError(error.message)
     if isinstance(error, asyncio.CancelledError | InputError):
         return error
-    where = (
-        "" if isinstance(error, LabkitError) else last_line_in(learner.file, error.__traceback__)
-    )
-    return ProgramError(f"{words_of(error)}{f' in {where}' if where else ''}")
-
-
-def write(sizes: Sizes, window: int, say: Say) -> Use:
-    """Return a function that lets the program write the lines of standard input to a ledger.
-
-    Raises `ProgramError` if standard input is closed.
-    """
-    if sys.stdin is None:
-        # Without this check, the next file or connection to be opened would get file descriptor 0.
-        raise ProgramError("standard input is closed: pass the lines to write")
-
-    async def use(program: Program) -> None:
-        await program.write(
-            sizes,
-            lines_of_input(),
-            window,
-            lambda ledger_id: say(f"ledger {ledger_id}"),
-            lambda entry_id: say(f"confirmed {entry_id}"),
-        )
-        say("closed")
-
-    return use
-
-
-def take(ledger_id: int, say: Say) -> Use:
-    """Return a function that lets the program take over a ledger, and prints its entries."""
-
-    async def use(program: Program) -> None:
-        for entry in await program.take_over(ledger_id):
-            say(f"entry {entry.entry_id} {entry.payload.decode(errors='backslashreplace')}")
-        say("closed")
-
-    return use
+    is_labkits = isinstance(error, LabkitError)
+    return ProgramError(words_of(error) if is_labkits else error_with_line(learner.file, error))
 
 
 async def lines_of_input() -> AsyncIterator[bytes]:

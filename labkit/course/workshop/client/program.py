@@ -31,7 +31,6 @@ class Program:
     ) -> None:
         self._learner = learner
         self._ledgers = Ledgers(context, failed)
-        self.recording_errors = learner.recording_errors
 
     async def write(
         self,
@@ -40,9 +39,8 @@ class Program:
         window: int,
         created: Callable[[int], None],
         confirmed: Callable[[int], None],
-    ) -> int:
-        """Create a ledger, add the payloads, and close the ledger; return the maximum number of
-        adds in flight.
+    ) -> None:
+        """Create a ledger, add the payloads, and close the ledger.
 
         Calls `created` with the ledger's id, and `confirmed` with the id of each entry once it is
         confirmed.
@@ -61,7 +59,6 @@ class Program:
             append_all = self._learner.part("append_all")
             await append_all(writer, flow.payloads(), flow.confirm, window)
             await self._check_end(cluster, flow)
-        return flow.max_in_flight
 
     async def take_over(self, ledger_id: int) -> list[Entry]:
         with self._learner.recording_errors():
@@ -72,11 +69,11 @@ class Program:
 
     async def _check_ensemble(self, cluster: Cluster) -> None:
         metadata, _version = await self._ledgers.read_metadata(cluster.ledger_id)
-        ensemble = metadata.segments[0].ensemble
+        ensemble = metadata.segments[0].ensemble if metadata.segments else ()
         if len(set(ensemble)) < metadata.ensemble_size:
             raise Refused(
                 f"{contract.STORES} The ensemble size is {metadata.ensemble_size}; the stored"
-                f" metadata list {', '.join(ensemble)}."
+                f" metadata list {', '.join(ensemble) or 'no bookies'}."
             )
 
     async def _check_end(self, cluster: Cluster, flow: "_Flow") -> None:
@@ -102,7 +99,7 @@ class _Flow:
         window: int,
         report: Callable[[int], None],
     ) -> None:
-        self.consumed = self.confirmed = self.max_in_flight = 0
+        self.consumed = self.confirmed = 0
         self._cluster = cluster
         self._payloads = payloads
         self._window = window
@@ -121,7 +118,6 @@ class _Flow:
                 )
             self._cluster.pushed(self.consumed, payload)
             self.consumed += 1
-            self.max_in_flight = max(self.max_in_flight, self.consumed - self.confirmed)
             yield payload
 
     def confirm(self, entry_id: int) -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.scripted_cluster import (
     ERRORS,
@@ -13,7 +13,7 @@ from labkit.course.workshop.client.scripted_cluster import (
     shown_segments,
     write_set_of,
 )
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKNoSuchLedgerExistsException
@@ -90,15 +90,15 @@ def responses_determine_the_result(learner: Learner) -> str:
     """Check that a read returns the entry if any bookie of the write set returns it, and that the
     read otherwise raises the error that describes what is known about the entry.
     """
-    try_generated(learner, _recipe, _COUNT, partial(_problem, learner), _shown)
+    try_generated(learner, _recipe, _COUNT, _test_reads, _shown)
     return f"Right for {_COUNT} generated reads."
 
 
-def _problem(learner: Learner, case: _Reads) -> Problem | None:
+def _test_reads(learner: Learner, case: _Reads) -> None:
     cluster = _Bookies(case.metadata)
     known = case.metadata.segments[: case.known_segments]
 
-    async def run() -> Problem | None:
+    async def run() -> None:
         with learner.recording_errors():
             reader = learner.part("Reader")(cluster, replace(case.metadata, segments=known))
             await reader.read_last_add_confirmed()
@@ -106,13 +106,9 @@ def _problem(learner: Learner, case: _Reads) -> Problem | None:
                 names = write_set_of(case.metadata, entry_id)
                 cluster.responses = dict(zip(names, responses, strict=True))
                 cluster.asked = []
-                problem = _problem_of(await _result(reader, entry_id), cluster, entry_id)
-                if problem is not None:
-                    return problem
-        return None
+                _check(await _result(reader, entry_id), cluster, entry_id)
 
-    problem: Problem | None = cluster.run(run())
-    return problem
+    cluster.run(run())
 
 
 async def _result(reader: Any, entry_id: int) -> object:
@@ -126,7 +122,7 @@ async def _result(reader: Any, entry_id: int) -> object:
         return error
 
 
-def _problem_of(result: object, cluster: _Bookies, entry_id: int) -> Problem | None:
+def _check(result: object, cluster: _Bookies, entry_id: int) -> None:
     asked, responses = cluster.asked, cluster.responses
     returned = (
         f"raises {type(result).__name__}"
@@ -138,23 +134,26 @@ def _problem_of(result: object, cluster: _Bookies, entry_id: int) -> Problem | N
     how = f"the read of entry {entry_id} asks {', '.join(asked) or 'no bookie'} and {returned}"
     missing = [bookie for bookie in responses if bookie not in asked]
     if any(bookie not in responses for bookie in asked):
-        return contract.IN_WRITE_SET, f"{how}; the write set is {', '.join(responses)}"
+        raise Refused(contract.IN_WRITE_SET, f"{how}; the write set is {', '.join(responses)}")
     if len({*asked}) < len(asked) or any(responses[each] is None for each in asked[:-1]):
-        return contract.ONE_BY_ONE, how
+        raise Refused(contract.ONE_BY_ONE, how)
     errors = [error for error in responses.values() if error is not None]
     if missing and isinstance(result, PROVES_ABSENCE):
-        return contract.PROOF, f"{how}, but has not asked {', '.join(missing)}"
+        raise Refused(contract.PROOF, f"{how}, but has not asked {', '.join(missing)}")
     if len(errors) < len(responses) or missing:
         how += f"; expected it to ask {missing[0]}, too" if missing else "; expected the entry"
-        return None if result == _expected_entry(entry_id) else (contract.ANY_COPY, how)
+        if result != _expected_entry(entry_id):
+            raise Refused(contract.ANY_COPY, how)
+        return
     doubts = tuple(error for error in errors if not issubclass(error, PROVES_ABSENCE))
-    if doubts:
+    if doubts and type(result) not in doubts:
         expected = " or ".join(dict.fromkeys(error.__name__ for error in doubts))
-        return None if type(result) in doubts else (contract.PROOF, f"{how}; expected {expected}")
-    return None if isinstance(result, PROVES_ABSENCE) else (contract.ALL_DENY, how)
+        raise Refused(contract.PROOF, f"{how}; expected {expected}")
+    if not doubts and not isinstance(result, PROVES_ABSENCE):
+        raise Refused(contract.ALL_DENY, how)
 
 
-def _shown(case: _Reads, how: str) -> str:
+def _shown(case: _Reads) -> str:
     metadata = case.metadata
     reads = "\n".join(
         f"entry {entry_id}: "
@@ -170,5 +169,5 @@ def _shown(case: _Reads, how: str) -> str:
     return (
         f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}; segments:"
         f" {shown_segments(metadata)}\n{created}the reader calls `read_last_add_confirmed`\n"
-        f"{reads}\n{how}"
+        f"{reads}"
     )

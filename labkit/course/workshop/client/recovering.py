@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import partial
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.checking.refused import Refused
@@ -14,10 +13,13 @@ from labkit.course.workshop.client.recovery_rules import RecoveryRules
 from labkit.course.workshop.client.scripted_cluster import (
     ERRORS,
     ScriptedCluster,
+    draw_sizes,
     shown_segments,
+    shown_sizes,
+    shown_state,
     write_set_of,
 )
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.quorum import is_covered
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -84,9 +86,7 @@ class LostLedger:
 
 def lost_ledger(draw: Draw, *, may_fail: bool = True) -> LostLedger:
     """Return a ledger to recover. If `may_fail` is false, no request fails."""
-    size = draw.number(1, 5)
-    write_quorum = draw.number(1, size)
-    ack_quorum = draw.number(1, write_quorum)
+    size, write_quorum, ack_quorum = draw_sizes(draw)
     confirmed = draw.number(0, 5) - 1
     segments = [Segment(0, tuple(f"a{index}" for index in range(size)))]
     if confirmed >= 0 and draw.number(0, 1):
@@ -291,11 +291,11 @@ class LedgerToRecover(ScriptedCluster):
 
 def recovery_follows_the_contract(learner: Learner) -> str:
     """Check each request that a recovery sends, and the recovery's result."""
-    try_generated(learner, lost_ledger, _COUNT, partial(_problem, learner), shown)
+    try_generated(learner, lost_ledger, _COUNT, _test_recover, shown)
     return f"Right for {_COUNT} generated ledgers."
 
 
-def _problem(learner: Learner, case: LostLedger) -> Problem | None:
+def _test_recover(learner: Learner, case: LostLedger) -> None:
     cluster = LedgerToRecover(case)
 
     async def run() -> object:
@@ -309,17 +309,18 @@ def _problem(learner: Learner, case: LostLedger) -> Problem | None:
         result = error
     problem = cluster.problem
     if problem is not None:
-        return problem.message, "\n".join((*cluster.log, str(problem.counterexample)))
+        how = "\n".join((*cluster.log, str(problem.counterexample)))
+        raise Refused(problem.message, how)
     line = _line_of_wrong_result(cluster, result)
     if not line:
-        return None
+        return
     outcome = f"raises {type(result).__name__}"
     if isinstance(result, TimeoutError | DeadlockError):
         outcome = "waits for ever"
     elif not isinstance(result, Exception):
         outcome = f"returns {_state_of(result) if isinstance(result, LedgerMetadata) else result!r}"
     how = f"`recover` {outcome}; the stored metadata are {_state_of(cluster.metadata)}"
-    return line, "\n".join((*cluster.log, how))
+    raise Refused(line, "\n".join((*cluster.log, how)))
 
 
 def _line_of_wrong_result(cluster: LedgerToRecover, result: object) -> str:
@@ -334,12 +335,10 @@ def _line_of_wrong_result(cluster: LedgerToRecover, result: object) -> str:
 
 
 def _state_of(metadata: LedgerMetadata) -> str:
-    is_closed = metadata.state is LedgerState.CLOSED
-    state = f"{metadata.state.name}{f' at entry {metadata.last_entry_id}' * is_closed}"
-    return f"{state}; {shown_segments(metadata)}"
+    return f"{shown_state(metadata)}; {shown_segments(metadata)}"
 
 
-def shown(case: LostLedger, how: str) -> str:
+def shown(case: LostLedger) -> str:
     metadata = case.metadata
     copies = "; ".join(
         f"{name} has {', '.join(map(str, sorted(entries)))}" for name, entries in case.copies
@@ -350,7 +349,7 @@ def shown(case: LostLedger, how: str) -> str:
         if each.fails is not _Fails.NONE
     )
     return (
-        f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum};"
-        f" {_state_of(metadata)}; entries up to {case.confirmed} are confirmed\n"
-        f"copies: {copies or 'none'}; {bad or 'no request fails'}\n{how}"
+        f"{shown_sizes(metadata)}; {_state_of(metadata)}; entries up to {case.confirmed} are"
+        " confirmed\n"
+        f"copies: {copies or 'none'}; {bad or 'no request fails'}"
     )

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from labkit.course.checking.generated_cases import Draw
 from labkit.course.checking.refused import Refused
-from labkit.course.workshop.generated_cases import Problem
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.striping import write_set
 from labkit.system.model.errors import (
@@ -20,7 +20,7 @@ from labkit.system.model.errors import (
     BKReadException,
     BKTimeoutException,
 )
-from labkit.system.model.ledger import LedgerMetadata
+from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
 from labkit.worlds.sim.run import outside_event_loops
 
@@ -105,28 +105,33 @@ class ScriptedCluster:
             self.raise_task_error()
             raise
 
-    def problem_in(
-        self, learner: Learner, play: Callable[[list[str]], Coroutine[Any, Any, None]]
-    ) -> Problem | None:
-        """Run a test that raises `Refused` if a line of the contract is broken, and return this
-        line.
-
-        The test appends a description of each event to the list passed to it.
+    def run_logged(
+        self, learner: Learner, test: Callable[[list[str]], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Run a test that appends a description of each event to the list passed to it. If the test
+        raises an exception, add the descriptions to the exception.
         """
         log: list[str] = []
 
-        async def run() -> Problem | None:
+        async def run() -> None:
             with learner.recording_errors():
                 try:
-                    await play(log)
+                    await test(log)
                 except Refused as refused:
-                    return refused.message, "\n".join((*log, str(refused.counterexample)))
+                    how = "\n".join((*log, str(refused.counterexample)))
+                    raise Refused(refused.message, how) from None
                 except Exception as error:
                     error.add_note("\n".join(log))
                     raise
-            return None
 
-        return self.run(run())
+        self.run(run())
+
+
+def draw_sizes(draw: Draw) -> tuple[int, int, int]:
+    """Return an ensemble size of at most 5, a write quorum and an ack quorum."""
+    size = draw.number(1, 5)
+    write_quorum = draw.number(1, size)
+    return size, write_quorum, draw.number(1, write_quorum)
 
 
 def write_set_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
@@ -134,6 +139,19 @@ def write_set_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
     ensemble = metadata.ensemble_at(entry_id)
     indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
     return [ensemble[index] for index in indexes]
+
+
+def shown_sizes(metadata: LedgerMetadata) -> str:
+    return f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum}"
+
+
+def shown_new_ledger(metadata: LedgerMetadata) -> str:
+    return f"{shown_sizes(metadata)} on {', '.join(metadata.segments[0].ensemble)}"
+
+
+def shown_state(metadata: LedgerMetadata) -> str:
+    is_closed = metadata.state is LedgerState.CLOSED
+    return f"{metadata.state.name}{f' at entry {metadata.last_entry_id}' * is_closed}"
 
 
 def shown_segments(metadata: LedgerMetadata) -> str:

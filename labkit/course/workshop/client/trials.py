@@ -16,7 +16,7 @@ from labkit.course.workshop.simulated_cluster import (
     check_seeds,
     run_with_learner,
 )
-from labkit.course.workshop.tracks import FirstTest, Trial
+from labkit.course.workshop.tracks import FirstTest, Measure, Trial
 from labkit.system.check import CHECKS, Check
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import how_it_ended
@@ -61,12 +61,12 @@ def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: boo
     return trial
 
 
-def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **mishaps: int) -> Trial:
+def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, crashes: int = 0) -> Trial:
     """Return a trial in which no order of the messages may break a promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)
-        return check_every_order(learner, scenario, client=client, **mishaps)
+        return check_every_order(learner, scenario, crashes=crashes, client=client)
 
     return trial
 
@@ -121,43 +121,46 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
 
 def count_of(
     scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, reads: bool = True
-) -> Callable[[Learner | None], float]:
+) -> Measure:
     """Return a function that counts the events of these kinds on the given nodes, and divides the
     count by `per`.
     """
 
-    def measure(learner: Learner | None) -> float:
-        trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
+    def count(trace: Trace) -> float:
         return sum(event.kind in kinds and event.node in nodes for event in trace.events) / per
 
-    return measure
+    return _measure(count, scenario, nodes, reads)
 
 
-def metadata_requests(scenario: Scenario, node: str) -> Callable[[Learner | None], float]:
+def metadata_requests(scenario: Scenario, node: str) -> Measure:
     """Return a function that counts the messages from that node to the metadata server."""
-
-    def measure(learner: Learner | None) -> float:
-        trace = run_of(learner, scenario, (node,)) if learner else run_with(scenario)
-        link = f"{node}>{METADATA_SERVER}"
-        return sum(name == link for name, *_ in trace.parcels)
-
-    return measure
+    link = f"{node}>{METADATA_SERVER}"
+    return _measure(
+        lambda trace: sum(name == link for name, *_ in trace.parcels), scenario, (node,)
+    )
 
 
 def time_between(
     scenario: Scenario, nodes: Nodes, first: str, last: str, reads: bool = True
-) -> Callable[[Learner | None], float]:
+) -> Measure:
     """Return a function that measures the simulated time, in milliseconds, from the first event of
     kind `first` to the last event of kind `last`.
     """
 
-    def measure(learner: Learner | None) -> float:
-        trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
+    def time_ms(trace: Trace) -> float:
         mine = [event for event in trace.events if event.node in nodes]
         begin = min(event.time_us for event in mine if event.kind == first)
         return (max(event.time_us for event in mine if event.kind == last) - begin) / 1000
 
-    return measure
+    return _measure(time_ms, scenario, nodes, reads)
+
+
+def _measure(
+    cost_of: Callable[[Trace], float], scenario: Scenario, nodes: Nodes, reads: bool = True
+) -> Measure:
+    return lambda learner: cost_of(
+        run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
+    )
 
 
 def run_of(

@@ -31,7 +31,7 @@ class _Add:
 
     @property
     def is_confirmed(self) -> bool:
-        return self.result.done() and not self.result.cancelled() and self.error is None
+        return self.result.done() and self.error is None
 
     @property
     def error(self) -> BaseException | None:

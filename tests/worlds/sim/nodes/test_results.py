@@ -20,7 +20,7 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import OutgoingMessage, encode_message, split_entry
 from labkit.system.topic.producing.publishing import TopicPublisher
-from labkit.system.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
+from labkit.system.trace.answers import AddReturned, EntriesRead, StepOutlastedRun
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, FullDisk, Reset
@@ -155,9 +155,9 @@ def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_answers_stand_behind_the_events_that_led_to_them() -> None:
     trace = run(READ)
-    assert [type(each) for each in trace.answers] == [AddAnswered] * 6 + [EntriesRead]
+    assert [type(each) for each in trace.answers] == [AddReturned] * 6 + [EntriesRead]
     for answer in trace.answers[:6]:
-        assert isinstance(answer, AddAnswered)
+        assert isinstance(answer, AddReturned)
         before = trace.events[: answer.at]
         confirmed = [each.entry for each in before if each.kind == "lac.advanced"]
         assert answer.content.entry in confirmed
@@ -181,4 +181,4 @@ def test_an_answer_after_the_end_of_the_run_is_not_judged() -> None:
     # afterwards.
     late = Scenario(workload=(write,), faults=(full,), decisions={"lose zk>w 11": 1}, limit_s=7)
     trace = run_safely(late)
-    assert [type(each) for each in trace.answers] == [AddAnswered, StepOutlastedRun]
+    assert [type(each) for each in trace.answers] == [AddReturned, StepOutlastedRun]

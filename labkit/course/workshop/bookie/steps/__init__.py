@@ -4,6 +4,4 @@ journal_step     step 1: the journal; this module also shows how a step is teste
 records_step     step 2: reading the journal
 memtable_step, entry_log_step, index_step, checkpoint_step, replay_step   steps 3 to 7
 process_step     step 8: a process in a live cluster
-
-`index_contract` and `index_trials` belong to `index_step`.
 """

@@ -3,7 +3,6 @@
 import errno
 import struct
 from collections.abc import Sequence
-from functools import partial
 from itertools import count
 from typing import NoReturn
 
@@ -12,7 +11,8 @@ from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import store_of
-from labkit.course.workshop.bookie.trial_disks import failing_operation
+from labkit.course.workshop.bookie.trial_disks import crashes_during, failing_operation
+from labkit.course.workshop.generated_cases import try_calls
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.log_mark import read_last_mark
@@ -37,29 +37,21 @@ def _first_test(learner: Learner) -> None:
 def mark_is_old_or_new(learner: Learner) -> str:
     """Check that a crash at any disk operation leaves either the old mark or the new one."""
     old, tried = (0, 0), 0
-    left: list[tuple[Operation, str, SimDisk]] = []
-
-    def watch(operation: Operation) -> None:
-        left.extend((operation, v.name, disk.after_crash(v.keep)) for v in VARIANTS)
-
-    controller = DiskController()
-    disk = SimDisk(controller)
+    disk = SimDisk()
     disk.create(f"{PATH}.new").write(0, b"left by an earlier crash")
     for new in _MARKS:
-        controller.watch = watch
-        learner.call("write_last_mark", object, disk, *new)
-        controller.watch = None
-        for operation, variant, after in left:
+        with crashes_during(disk) as left:
+            learner.call("write_last_mark", object, disk, *new)
+        for kind, operation, after in left:
             if operation.path == PATH and operation.kind in ("create", "write"):
                 raise Refused(_WHOLE, f"yours did: {operation}")
             if (found := tuple(read_last_mark(after))) not in (old, new):
                 raise Refused(
                     _WHOLE,
-                    f"after a crash ({variant} before {operation}), the mark is {found}; expected"
+                    f"after a crash ({kind} before {operation}), the mark is {found}; expected"
                     f" {old} or {new}",
                 )
         tried += len(left)
-        left.clear()
         for each in VARIANTS:
             if (found := tuple(read_last_mark(disk.after_crash(each.keep)))) != new:
                 raise Refused(
@@ -342,10 +334,7 @@ def journals_that_replay_needs_are_kept(learner: Learner) -> str:
     """Check that `removable_journals` returns neither journals that replay needs nor those that are
     kept as backups.
     """
-    removable = partial(learner.call, "removable_journals", list[int])
-    wrong = _REMOVALS.wrong(removable, "removable_journals")
-    if wrong is not None:
-        raise Refused(*wrong)
+    try_calls(learner, "removable_journals", list[int], _REMOVALS)
     return f"Right for {_REMOVALS.count} generated lists of journal files."
 
 

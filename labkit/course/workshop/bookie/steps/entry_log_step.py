@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from labkit.course.checking.cases import Cases
@@ -17,7 +16,7 @@ from labkit.course.workshop.bookie.trial_disks import (
     failing_operation,
     unreadable_files,
 )
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_calls, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger, location_of
@@ -32,21 +31,7 @@ _ADDS = 64
 _IDS_SIZE = 16
 
 Syncs = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LogCase:
-    """Entries, which are given by their sizes and synced in groups, and the problem found."""
-
-    syncs: Syncs
-    problem: str
-
-    def __str__(self) -> str:
-        lines = ["log = EntryLog(file)"]
-        for group in self.syncs:
-            lines += [f"log.append(...)  # {size} bytes" for size in group]
-            lines.append("log.sync()")
-        return "\n".join((*lines, self.problem))
+"""The sizes of the entries that are appended before each sync."""
 
 
 def _first_test(learner: Learner) -> None:
@@ -67,13 +52,21 @@ def _syncs(draw: Draw) -> Syncs:
     )
 
 
+def _shown(syncs: Syncs) -> str:
+    lines = ["log = EntryLog(file)"]
+    for group in syncs:
+        lines += [f"log.append(...)  # {size} bytes" for size in group]
+        lines.append("log.sync()")
+    return "\n".join(lines)
+
+
 def _entry(entry_id: int, size: int) -> bytes:
     return struct.pack(">qq", 5, entry_id).ljust(size, b"e")
 
 
 def log_matches_the_format(learner: Learner) -> str:
     """Check that the log matches BookKeeper's format, is durable after `sync`, and can be read."""
-    try_generated(learner, _syncs, _CASES, partial(_problem, learner), LogCase)
+    try_generated(learner, _syncs, _CASES, _test_log, _shown)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
 
 
@@ -91,20 +84,19 @@ _LOCATION = "The upper 32 bits of a location are the log id, the lower 32 bits t
 _BOUNDED = "A corrupt length does not make `read_entry` ask for more bytes than the file has."
 
 
-def _check_sync(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
+def _check_sync(yours: LearnersObject, disk: SimDisk, synced: int) -> None:
     before = len(disk.controller.operations)
     yours.call("sync", object)
     new = disk.controller.operations[before:]
     changed = next((o for o in new if o.kind == "write" and o.offset < synced), None)
     if changed is not None:
-        return _ONCE, f"{synced} bytes were already synced; yours did: {changed}"
+        raise Refused(_ONCE, f"{synced} bytes were already synced; yours did: {changed}")
     done = [operation.kind for operation in new]
     if done not in (["write", "sync"], ["sync"], []):
-        return _ONE_WRITE, f"yours did: {', '.join(done)}"
-    return None
+        raise Refused(_ONE_WRITE, f"yours did: {', '.join(done)}")
 
 
-def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
+def _test_log(learner: Learner, syncs: Syncs) -> None:
     disk = SimDisk()
     file = disk.create(PATH)
     disk.sync_folder("current")
@@ -116,23 +108,22 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
             entry = _entry(len(stored), size)
             offset = yours.call("append", int, entry)
             if offset != len(data) + 4:
-                return _PLACES, f"append must return {len(data) + 4}; yours returned {offset}"
+                how = f"append must return {len(data) + 4}; yours returned {offset}"
+                raise Refused(_PLACES, how)
             stored.append((offset, entry))
             data += struct.pack(">i", len(entry)) + entry
         if (found := yours.call("size", int)) != len(data):
-            return _PLACES, f"size must return {len(data)}; yours returned {found}"
+            raise Refused(_PLACES, f"size must return {len(data)}; yours returned {found}")
         if written := disk.controller.operations[begun:]:
-            return _MEMORY, f"before sync was called, yours did: {written[0]}"
-        wrong = _check_sync(yours, disk, synced)
-        if wrong:
-            return wrong
+            raise Refused(_MEMORY, f"before sync was called, yours did: {written[0]}")
+        _check_sync(yours, disk, synced)
         begun, synced = len(disk.controller.operations), len(data)
         if lost_data := _lost_data(disk, data):
-            return _BYTES, lost_data
+            raise Refused(_BYTES, lost_data)
     for entry_id, (offset, entry) in enumerate(stored):
         if learner.call("read_entry", bytes | None, file, offset, 5, entry_id) != entry:
-            return _FOUND, f"read_entry(file, {offset}, 5, {entry_id}) returned something else"
-    return None
+            how = f"read_entry(file, {offset}, 5, {entry_id}) returned something else"
+            raise Refused(_FOUND, how)
 
 
 def _lost_data(disk: SimDisk, data: bytes) -> str:
@@ -248,9 +239,7 @@ _LOCATIONS = Cases(generated.log_and_offset, location_of, _LOCATION)
 
 def a_location_names_log_and_offset(learner: Learner) -> str:
     """Check that `location_of` packs the log id and the offset so that a read can find both."""
-    wrong = _LOCATIONS.wrong(partial(learner.call, "location_of", int), "location_of")
-    if wrong is not None:
-        raise Refused(*wrong)
+    try_calls(learner, "location_of", int, _LOCATIONS)
     return f"Right for {_LOCATIONS.count} generated locations."
 
 

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersJournal, bound
 from labkit.course.workshop.bookie.trial_disks import RecordedAccess, errors_are_raised
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.journal import Journal, padding
@@ -31,16 +31,13 @@ _FRAME_SIZE = 4 + len(entry_bytes(5, 0, 0))
 _CASES = 300
 _ADDS, _GROUP = 64, 8
 
-Groups = tuple[tuple[int, ...], ...]
-
 
 @dataclass(frozen=True, slots=True)
 class GroupsCase:
-    """Groups of records, which are given as payload sizes, and the problem found."""
+    """Groups of records, which are given as payload sizes."""
 
     file_id: int
-    groups: Groups
-    problem: str = ""
+    groups: tuple[tuple[int, ...], ...]
 
     def __str__(self) -> str:
         lines = [f"journal = Journal(disk, {self.file_id})", "journal.seal()  # None"]
@@ -50,7 +47,7 @@ class GroupsCase:
             if number:
                 lines.append(f"journal.write(*group_{number - 1})")
         lines.append(f"journal.write(*group_{len(self.groups) - 1})")
-        return "\n".join((*lines, self.problem))
+        return "\n".join(lines)
 
 
 def _path(file_id: int) -> str:
@@ -83,13 +80,7 @@ def _group(draw: Draw) -> tuple[int, ...]:
 
 def file_matches_the_format(learner: Learner) -> str:
     """Check that the file matches BookKeeper's format, and is durable when `write` returns."""
-    try_generated(
-        learner,
-        _groups_case,
-        _CASES,
-        partial(_problem, learner),
-        lambda case, problem: replace(case, problem=problem),
-    )
+    try_generated(learner, _groups_case, _CASES, _test_groups, str)
     return f"Right for {_CASES} random sequences of groups, byte by byte."
 
 
@@ -104,13 +95,14 @@ _DURABLE = (
 _MEMORY = "`append` and `seal` do not access the disk."
 
 
-def _problem(learner: Learner, case: GroupsCase) -> Problem | None:
+def _test_groups(learner: Learner, case: GroupsCase) -> None:
     disk, accesses = SimDisk(), list[str]()
     yours = learner.make("Journal", RecordedAccess(disk, accesses), case.file_id)
     if problem := _lost_header(disk, case.file_id):
-        return _DURABLE_NAME, problem
+        raise Refused(_DURABLE_NAME, problem)
     if yours.call("seal", tuple | None) is not None:
-        return _BYTES, "the first `seal` must return None, because no record has been appended"
+        how = "the first `seal` must return None, because no record has been appended"
+        raise Refused(_BYTES, how)
     written, waiting, at, entry_id = list[bytes](), list[_Sealed](), BLOCK, 0
     for group in case.groups:
         bodies = [entry_bytes(5, entry_id + n, size) for n, size in enumerate(group)]
@@ -118,24 +110,18 @@ def _problem(learner: Learner, case: GroupsCase) -> Problem | None:
         expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
         expected += padding(at + len(expected), BLOCK)
         accesses.clear()
-        wrong = _check_append(yours, bodies, at)
-        if wrong:
-            return wrong
+        _check_append(yours, bodies, at)
         sealed = yours.call("seal", tuple | None)
-        wrong = _check_seal(yours, sealed, at, expected)
-        if wrong:
-            return wrong
+        _check_seal(yours, sealed, at, expected)
         if accesses:
-            return _MEMORY, f"yours called {accesses[0]}"
+            raise Refused(_MEMORY, f"yours called {accesses[0]}")
         waiting.append(_Sealed(at, sealed[1], expected))
         written += bodies
         at += len(expected)
         # The next group's records are appended before this group is written.
         if len(waiting) == 2:
-            wrong = _check_write(yours, disk, case.file_id, waiting.pop(0), written[: -len(bodies)])
-            if wrong:
-                return wrong
-    return _check_write(yours, disk, case.file_id, waiting.pop(), written)
+            _check_write(yours, disk, case.file_id, waiting.pop(0), written[: -len(bodies)])
+    _check_write(yours, disk, case.file_id, waiting.pop(), written)
 
 
 def _lost_header(disk: SimDisk, file_id: int) -> str:
@@ -154,27 +140,26 @@ def _lost_header(disk: SimDisk, file_id: int) -> str:
     return f"{when} the header of {path} has other bytes{_first_difference(header, HEADER)}"
 
 
-def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
+def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> None:
     for body in bodies:
         offset = yours.call("append", int, body)
         if offset != at:
-            return _OFFSETS, f"append must return {at}; yours returned {offset}"
+            raise Refused(_OFFSETS, f"append must return {at}; yours returned {offset}")
         at += 4 + len(body)
-    return None
 
 
 def _check_seal(
     yours: LearnersObject, sealed: tuple[int, bytes] | None, at: int, expected: bytes
-) -> Problem | None:
+) -> None:
     if sealed != (at, expected):
         returned = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
         if sealed is not None and sealed[0] == at and len(sealed[1]) == len(expected):
             returned = f"other bytes{_first_difference(sealed[1], expected)}"
-        return _BYTES, f"seal must return ({at}, {len(expected)} bytes); yours returned {returned}"
-    again = yours.call("seal", tuple | None)
-    if again is not None:
-        return _BYTES, "a second seal must return None, because no record was appended in between"
-    return None
+        how = f"seal must return ({at}, {len(expected)} bytes); yours returned {returned}"
+        raise Refused(_BYTES, how)
+    if yours.call("seal", tuple | None) is not None:
+        how = "a second seal must return None, because no record was appended in between"
+        raise Refused(_BYTES, how)
 
 
 def _first_difference(yours: bytes, expected: bytes) -> str:
@@ -199,19 +184,20 @@ class _Sealed(NamedTuple):
 
 def _check_write(
     yours: LearnersObject, disk: SimDisk, file_id: int, group: _Sealed, so_far: Sequence[bytes]
-) -> Problem | None:
+) -> None:
     if group.data != group.expected:
-        return _BYTES, "a later call has changed the bytes that seal returned for this group"
+        how = "a later call has changed the bytes that seal returned for this group"
+        raise Refused(_BYTES, how)
     before = len(disk.controller.operations)
     yours.call("write", object, group.offset, group.data)
     done = disk.controller.operations[before:]
     expected = [("write", group.offset, len(group.data)), ("sync", 0, 0)]
     if [(o.kind, o.offset, o.size) for o in done] != expected:
-        return _ONE_SYNC, "yours did: " + ("; ".join(map(str, done)) or "nothing")
+        raise Refused(_ONE_SYNC, "yours did: " + ("; ".join(map(str, done)) or "nothing"))
     found = [record.body for record in JournalScan(disk.after_crash(lost), file_id).records()]
     if found != list(so_far):
-        return _DURABLE, f"after a power cut, {len(found)} of {len(so_far)} records are left"
-    return None
+        how = f"after a power cut, {len(found)} of {len(so_far)} records are left"
+        raise Refused(_DURABLE, how)
 
 
 def disk_errors_are_raised(learner: Learner) -> str:

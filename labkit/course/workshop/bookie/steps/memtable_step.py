@@ -1,14 +1,13 @@
 """Step 3: the memtable."""
 
-from dataclasses import dataclass
-from functools import partial
 from random import Random
+from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersMemtable, bound
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.memtable import Memtable
@@ -17,20 +16,6 @@ _CASES = 300
 _LEDGERS, _ENTRIES = 4, 500
 
 Puts = tuple[tuple[int, int, bytes], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PutsCase:
-    """The entries that were put into the memtable, and a description of how the result was
-    wrong.
-    """
-
-    puts: Puts
-    problem: str
-
-    def __str__(self) -> str:
-        lines = [f"memtable.put({ledger}, {entry}, {data!r})" for ledger, entry, data in self.puts]
-        return "\n".join(("memtable = Memtable()", *lines, self.problem))
 
 
 def _first_test(learner: Learner) -> None:
@@ -48,70 +33,53 @@ def _puts(draw: Draw) -> Puts:
     )
 
 
+def _shown(puts: Puts) -> str:
+    lines = [f"memtable.put({ledger}, {entry}, {data!r})" for ledger, entry, data in puts]
+    return "\n".join(("memtable = Memtable()", *lines))
+
+
 def results_equal_labkits(learner: Learner) -> str:
     """Check that every method returns the same result as labkit's memtable, regardless of the order
     in which entries are put into it.
     """
-    try_generated(learner, _puts, _CASES, partial(_problem, learner), PutsCase)
+    try_generated(learner, _puts, _CASES, _test_puts, _shown)
     return f"Right for {_CASES} random sequences of entries."
 
 
-def _problem(learner: Learner, puts: Puts) -> Problem | None:
+def _test_puts(learner: Learner, puts: Puts) -> None:
     yours, ours = learner.make("Memtable"), Memtable()
     for ledger_id, entry_id, data in puts:
         yours.call("put", object, ledger_id, entry_id, data)
-        is_first = ours.get(ledger_id, entry_id) is None
+        rule = _FOUND if ours.get(ledger_id, entry_id) is None else _FIRST
         ours.put(ledger_id, entry_id, data)
-        rule = _FOUND if is_first else _FIRST
         # Request the entry repeatedly, because neither `get` nor `entries` may remove it.
-        wrong = (
-            _wrong_entry(yours, ours, ledger_id, entry_id, rule)
-            or _wrong_entry(yours, ours, ledger_id, entry_id, rule)
-            or _wrong_last_entry_id(yours, ours, ledger_id)
-            or _wrong_last_entry_id(yours, ours, ledger_id + 1)
-            or _wrong_size(yours, ours)
-            or _wrong_order(yours, ours)
-            or _wrong_entry(yours, ours, ledger_id, entry_id, rule)
-        )
-        if wrong:
-            return wrong
-    asked = [(ledger_id, entry_id + more) for ledger_id, entry_id, _ in puts for more in (0, 1)]
-    problems = (_wrong_entry(yours, ours, *each, _FOUND) for each in asked)
-    return next((problem for problem in problems if problem), None)
+        _check_get(yours, ours, ledger_id, entry_id, rule)
+        _check_get(yours, ours, ledger_id, entry_id, rule)
+        for ledger in (ledger_id, ledger_id + 1):
+            _check(yours, _LAST, ours.last_entry_id(ledger), "last_entry_id", int, ledger)
+        _check(yours, _SIZE, ours.size_bytes, "size_bytes", int)
+        _check(yours, _SORTED, list(ours), "entries", list[tuple[int, int, bytes]])
+        _check_get(yours, ours, ledger_id, entry_id, rule)
+    for ledger_id, entry_id, _ in puts:
+        _check_get(yours, ours, ledger_id, entry_id, _FOUND)
+        _check_get(yours, ours, ledger_id, entry_id + 1, _FOUND)
 
 
-def _wrong_entry(
+def _check_get(
     yours: LearnersObject, ours: Memtable, ledger_id: int, entry_id: int, rule: str
-) -> Problem | None:
+) -> None:
     right = ours.get(ledger_id, entry_id)
-    found = yours.call("get", bytes | None, ledger_id, entry_id)
-    if found == right:
-        return None
-    call = f"memtable.get({ledger_id}, {entry_id})"
-    problem = f"{call} must return {right!r}; yours returned {found!r}"
-    return (_ABSENT if right is None else rule), problem
+    rule = _ABSENT if right is None else rule
+    _check(yours, rule, right, "get", bytes | None, ledger_id, entry_id)
 
 
-def _wrong_last_entry_id(yours: LearnersObject, ours: Memtable, ledger_id: int) -> Problem | None:
-    right = ours.last_entry_id(ledger_id)
-    found = yours.call("last_entry_id", int, ledger_id)
-    if found == right:
-        return None
-    return _LAST, f"memtable.last_entry_id({ledger_id}) must return {right}; yours returned {found}"
-
-
-def _wrong_size(yours: LearnersObject, ours: Memtable) -> Problem | None:
-    found = yours.call("size_bytes", int)
-    if found == ours.size_bytes:
-        return None
-    return _SIZE, f"memtable.size_bytes() must return {ours.size_bytes}; yours returned {found}"
-
-
-def _wrong_order(yours: LearnersObject, ours: Memtable) -> Problem | None:
-    found = yours.call("entries", list[tuple[int, int, bytes]])
-    if found == list(ours):
-        return None
-    return _SORTED, f"memtable.entries() must return {list(ours)}; yours returned {found}"
+def _check(
+    yours: LearnersObject, rule: str, right: object, method: str, returns: Any, *arguments: int
+) -> None:
+    found = yours.call(method, returns, *arguments)
+    if found != right:
+        call = f"memtable.{method}({', '.join(map(str, arguments))})"
+        raise Refused(rule, f"{call} must return {right!r}; yours returned {found!r}")
 
 
 _FOUND = "From the moment it is put, an entry can be read."

@@ -3,7 +3,6 @@
 from functools import partial
 
 from labkit.course.checking.refused import Refused
-from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
 from labkit.course.workshop.bookie.steps import (
     checkpoint_step,
     entry_log_step,
@@ -16,6 +15,9 @@ from labkit.course.workshop.bookie.steps import (
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import run_live_trial
 from labkit.course.workshop.tracks import ContractLine, FirstTest, Step
+
+SURVIVES = "Every add that a client saw acknowledged survives SIGKILL and a restart."
+READABLE = "Your files have BookKeeper's formats, so labkit's shell reads every entry from them."
 
 BEFORE = (
     *(journal_step.STEP, records_step.STEP, memtable_step.STEP, entry_log_step.STEP),

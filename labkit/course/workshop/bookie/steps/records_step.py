@@ -1,7 +1,6 @@
 """Step 2: reading the journal."""
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import zip_longest
 from unittest.mock import patch
 
@@ -9,6 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.trial import must_survive
+from labkit.course.workshop.generated_cases import try_calls
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import ContractLine, FirstTest, Step
 from labkit.system.storage import journal, replay
@@ -113,17 +113,13 @@ _STARTS = Cases(generated.journal_and_start, records_of, _start_rule_of, explain
 
 def every_complete_record_is_found(learner: Learner) -> str:
     """Check that `records` finds every complete record, and stops at zeros or a torn record."""
-    wrong = _CASES.wrong(partial(learner.call, "records", Records), "records")
-    if wrong is not None:
-        raise Refused(*wrong)
+    try_calls(learner, "records", Records, _CASES)
     return f"Right for {_CASES.count} generated journals, many of them torn."
 
 
 def reading_starts_at_the_offset(learner: Learner) -> str:
     """Check that the result does not depend on the bytes before the start offset."""
-    wrong = _STARTS.wrong(partial(learner.call, "records", Records), "records")
-    if wrong is not None:
-        raise Refused(*wrong)
+    try_calls(learner, "records", Records, _STARTS)
     return f"Right for {_STARTS.count} start offsets in generated journals."
 
 

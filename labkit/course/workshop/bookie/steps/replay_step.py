@@ -2,8 +2,7 @@
 
 import struct
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from labkit.course.checking.generated_cases import Draw
@@ -11,7 +10,7 @@ from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import ReplayView, store_of
 from labkit.course.workshop.bookie.trial_disks import UnopenableDisk, unreadable_files
-from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.generated_cases import try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.model.errors import StorageDamagedException
@@ -135,7 +134,7 @@ class _Effect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """Journal records, starting with those before LastLogMark, and the problem found.
+    """Journal records, starting with those before LastLogMark.
 
     has_mark: whether LastLogMark was stored; if not, LastLogMark is (0, 0), and no record precedes
         it
@@ -145,7 +144,6 @@ class ReplayCase:
     before: tuple[_Record, ...]
     after: tuple[_Record, ...]
     has_mark: bool
-    problem: str = ""
 
     def __str__(self) -> str:
         mark = "LastLogMark: replay starts here" if self.has_mark else "LastLogMark is (0, 0)"
@@ -155,7 +153,6 @@ class ReplayCase:
                 *(f"  {record}" for record in self.before),
                 f"  ({mark})",
                 *(f"  {record}" for record in self.after),
-                self.problem,
             )
         )
 
@@ -214,17 +211,11 @@ def _record(draw: Draw, *ledgers: int) -> _Record:
 
 def records_after_the_mark_are_applied(learner: Learner) -> str:
     """Check that replay applies every record after LastLogMark that belongs to a known ledger."""
-    try_generated(
-        learner,
-        _replay_case,
-        _CASES,
-        partial(_problem, learner),
-        lambda case, how: replace(case, problem=how),
-    )
+    try_generated(learner, _replay_case, _CASES, _test_replay, str)
     return f"Right for {_CASES} generated journals with several files, ledgers and kinds of record."
 
 
-def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
+def _test_replay(learner: Learner, case: ReplayCase) -> None:
     disk = SimDisk()
     mark = _write_journals(disk, case.first_file_id, case.before)
     end = _write_journals(disk, case.first_file_id, (*case.before, *case.after))
@@ -238,11 +229,11 @@ def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
             must.append(record)
     bookie = _Applied()
     found = tuple(learner.call("replay", tuple, bookie, disk, *mark))
-    wrong = _check_earlier(bookie, case, must) or _check_ledgers(bookie, must, keyed)
-    wrong = wrong or _check_all(bookie, must)
-    if wrong is None and found != end:
-        return _END, f"replay must return {end}; yours returned {found}"
-    return wrong
+    _check_earlier(bookie, case, must)
+    _check_ledgers(bookie, must, keyed)
+    _check_all(bookie, must)
+    if found != end:
+        raise Refused(_END, f"replay must return {end}; yours returned {found}")
 
 
 def _write_journals(disk: SimDisk, file_id: int, records: Sequence[_Record]) -> tuple[int, int]:
@@ -260,44 +251,41 @@ def _write_journals(disk: SimDisk, file_id: int, records: Sequence[_Record]) -> 
     return file_id, len(data)
 
 
-def _check_earlier(bookie: _Applied, case: ReplayCase, must: Sequence[_Record]) -> Problem | None:
+def _check_earlier(bookie: _Applied, case: ReplayCase, must: Sequence[_Record]) -> None:
     allowed = {record.effect for record in must}
     for record in case.before:
         if record.effect in bookie.effects and record.effect not in allowed:
-            return _EARLIER, f"this was applied again: {record}"
+            raise Refused(_EARLIER, f"this was applied again: {record}")
     is_key_before = any(r.kind == _KEY and r.ledger_id == _KEYED for r in case.before)
     if is_key_before and _KEYED in bookie.keys and all(r.kind != _KEY for r in case.after):
-        return _EARLIER, f"ledger {_KEYED} was created with a key from before LastLogMark"
-    return None
+        how = f"ledger {_KEYED} was created with a key from before LastLogMark"
+        raise Refused(_EARLIER, how)
 
 
-def _check_ledgers(
-    bookie: _Applied, must: Sequence[_Record], keyed: Collection[int]
-) -> Problem | None:
+def _check_ledgers(bookie: _Applied, must: Sequence[_Record], keyed: Collection[int]) -> None:
     if bookie.without_ledger or set(bookie.keys) - {_INDEXED, _KEYED}:
         which = bookie.without_ledger or f"create_ledger for ledger {_UNKNOWN}"
-        return _SKIPPED, f"replay must skip its records; yours applied: {which}"
+        raise Refused(_SKIPPED, f"replay must skip its records; yours applied: {which}")
     if bookie.created_again:
-        return _KEY_ALONE, f"the ledger exists already, but yours called {bookie.created_again}"
+        how = f"the ledger exists already, but yours called {bookie.created_again}"
+        raise Refused(_KEY_ALONE, how)
     is_needed = any(record.ledger_id == _KEYED for record in must)
     if _KEYED in bookie.keys and not is_needed:
         rule = _KEY_ALONE if _KEYED in keyed else _SKIPPED
-        return rule, f"yours called create_ledger({_KEYED}, ...)"
+        raise Refused(rule, f"yours called create_ledger({_KEYED}, ...)")
     if (key := bookie.keys.get(_KEYED, _KEYS[_KEYED])) != _KEYS[_KEYED]:
-        problem = f"create_ledger({_KEYED}, ...) must get {_KEYS[_KEYED]!r}; yours gave {key!r}"
-        return _KEY_ALONE, problem
-    return None
+        how = f"create_ledger({_KEYED}, ...) must get {_KEYS[_KEYED]!r}; yours gave {key!r}"
+        raise Refused(_KEY_ALONE, how)
 
 
-def _check_all(bookie: _Applied, must: Sequence[_Record]) -> Problem | None:
+def _check_all(bookie: _Applied, must: Sequence[_Record]) -> None:
     for record in must:
         if record.effect not in bookie.effects:
-            return _ALL, f"this was not applied, or with other bytes: {record}"
+            raise Refused(_ALL, f"this was not applied, or with other bytes: {record}")
     last_lacs = {record.ledger_id: record for record in must if record.kind == _LAC}
     for ledger_id, record in last_lacs.items():
         if (found := bookie.last_lac(ledger_id)) != record.content:
-            return _ALL, f"{record} is the newest, but yours ended with {found!r}"
-    return None
+            raise Refused(_ALL, f"{record} is the newest, but yours ended with {found!r}")
 
 
 _MISSING = (

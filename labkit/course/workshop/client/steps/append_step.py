@@ -1,14 +1,6 @@
 """Step 1: append to a quorum."""
 
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import (
-    AFTER_QA,
-    IN_ORDER,
-    LENGTH,
-    NOT_HELD_UP,
-    RETURNS_ID,
-    WRITE_SET,
-)
+from labkit.course.workshop.client import contract, runs
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -27,15 +19,15 @@ APPEND = Step(
     name="append to a quorum",
     parts=("write_set", "Writer"),
     contract=(
-        ContractLine(WRITE_SET, broken_by=("WriteSetIsRight",)),
-        ContractLine(AFTER_QA, broken_by=("AckQuorumIsReached",)),
-        ContractLine(IN_ORDER, broken_by=("LacAdvancesInOrder",)),
+        ContractLine(contract.WRITE_SET, broken_by=("WriteSetIsRight",)),
+        ContractLine(contract.AFTER_QA, broken_by=("AckQuorumIsReached",)),
+        ContractLine(contract.IN_ORDER, broken_by=("LacAdvancesInOrder",)),
         ContractLine(
-            RETURNS_ID,
+            contract.RETURNS_ID,
             broken_by=("AcknowledgedIsDurable", "AddsReturnWhenConfirmed", "ReadersAgree"),
         ),
-        ContractLine(LENGTH, broken_by=("ClosedLengthIsRight",)),
-        ContractLine(NOT_HELD_UP),
+        ContractLine(contract.LENGTH, broken_by=("ClosedLengthIsRight",)),
+        ContractLine(contract.NOT_HELD_UP),
     ),
     write=(
         "`write_set`, and `Writer.add`, which sends an entry to its write set and returns its id"
@@ -62,8 +54,8 @@ APPEND = Step(
         ends_well(
             (runs.STRIPED, runs.ONE_IS_LATE, runs.ONE_OF_TWO_IS_LATE, runs.ONE_IS_DOWN),
             _NODES,
-            f"{NOT_HELD_UP} Here, a caller waits for more than that, or an `add` failed because a"
-            " single bookie failed.",
+            f"{contract.NOT_HELD_UP} Here, a caller waits for more than that, or an `add` failed"
+            " because a single bookie failed.",
         ),
     ),
     slow_trials=(

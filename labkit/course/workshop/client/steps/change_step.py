@@ -1,18 +1,6 @@
 """Step 4: replace a failed bookie (ensemble change)."""
 
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import (
-    BEGINS,
-    CONTINUES,
-    COUNTS,
-    FAILS,
-    KEEPS,
-    OTHERS_CHANGE,
-    OUTSIDE,
-    REPLACES,
-    RESENT,
-    WAITS,
-)
+from labkit.course.workshop.client import contract, runs
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -36,16 +24,18 @@ CHANGE = Step(
     name="replace a failed bookie",
     parts=("Writer",),
     contract=(
-        ContractLine(BEGINS, broken_by=("OnlyValidFragments",)),
-        ContractLine(REPLACES),
-        ContractLine(WAITS, broken_by=("AcknowledgedIsDurable",)),
-        ContractLine(KEEPS),
-        ContractLine(OUTSIDE, broken_by=("TypeOK",)),
-        ContractLine(RESENT, broken_by=("WriteSetIsRight",)),
-        ContractLine(COUNTS, broken_by=("AckQuorumIsReached", "AllCommittedEntriesReachAckQuorum")),
-        ContractLine(CONTINUES),
-        ContractLine(FAILS),
-        ContractLine(OTHERS_CHANGE),
+        ContractLine(contract.BEGINS, broken_by=("OnlyValidFragments",)),
+        ContractLine(contract.REPLACES),
+        ContractLine(contract.WAITS, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(contract.KEEPS),
+        ContractLine(contract.OUTSIDE, broken_by=("TypeOK",)),
+        ContractLine(contract.RESENT, broken_by=("WriteSetIsRight",)),
+        ContractLine(
+            contract.COUNTS, broken_by=("AckQuorumIsReached", "AllCommittedEntriesReachAckQuorum")
+        ),
+        ContractLine(contract.CONTINUES),
+        ContractLine(contract.FAILS),
+        ContractLine(contract.OTHERS_CHANGE),
     ),
     write=(
         "what `Writer` does when an add fails (40 to 60 lines). Find a bookie outside the ensemble"
@@ -69,20 +59,20 @@ CHANGE = Step(
         " are confirmed.",
         runs.one_fails_in_the_middle(),
         _WRITER,
-        line=RESENT,
+        line=contract.RESENT,
     ),
     milestones=(
         Milestone(
             "an add fails and no spare bookie exists: the writer continues",
-            ends_well((runs.ONE_IS_DOWN,), _WRITER, CONTINUES),
+            ends_well((runs.ONE_IS_DOWN,), _WRITER, contract.CONTINUES),
         ),
         Milestone(
             "two bookies die together",
-            ends_well((runs.two_fail_together(),), _WRITER, RESENT),
+            ends_well((runs.two_fail_together(),), _WRITER, contract.RESENT),
         ),
         Milestone(
             "the bookie that acknowledged first dies",
-            ends_well((runs.one_fails_late(),), _WRITER, RESENT),
+            ends_well((runs.one_fails_late(),), _WRITER, contract.RESENT),
         ),
         Milestone(
             "acknowledgements arrive while the metadata is being stored",
@@ -90,7 +80,7 @@ CHANGE = Step(
         ),
         Milestone(
             "no bookie is left: pending adds fail",
-            must_fail(runs.NONE_IS_LEFT, _WRITER, "BKNotEnoughBookies", FAILS),
+            must_fail(runs.NONE_IS_LEFT, _WRITER, "BKNotEnoughBookies", contract.FAILS),
         ),
     ),
     generated=(failed_bookies_are_replaced,),

@@ -1,14 +1,6 @@
 """Step 5: close the ledger, and handle being fenced."""
 
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import (
-    CLOSED_LENGTH,
-    CONFLICT,
-    ENDS_AT,
-    FENCED,
-    OTHER_END,
-    PENDING_FAIL,
-)
+from labkit.course.workshop.client import contract, runs
 from labkit.course.workshop.client.trials import (
     ends_well,
     every_order_of,
@@ -28,15 +20,15 @@ CLOSE = Step(
     name="close, and be fenced",
     parts=("Writer",),
     contract=(
-        ContractLine(ENDS_AT, broken_by=("AcknowledgedIsDurable",)),
-        ContractLine(CLOSED_LENGTH, broken_by=("ClosedLengthIsRight",)),
-        ContractLine(PENDING_FAIL),
-        ContractLine(CONFLICT),
+        ContractLine(contract.ENDS_AT, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(contract.CLOSED_LENGTH, broken_by=("ClosedLengthIsRight",)),
+        ContractLine(contract.PENDING_FAIL),
+        ContractLine(contract.CONFLICT),
         ContractLine(
-            OTHER_END,
+            contract.OTHER_END,
             broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
         ),
-        ContractLine(FENCED, broken_by=("OneWriter",)),
+        ContractLine(contract.FENCED, broken_by=("OneWriter",)),
     ),
     write=(
         "`Writer.close`, and the end of a writer (20 to 40 lines): from then on nothing is"
@@ -63,14 +55,14 @@ CLOSE = Step(
         ends_well(
             (runs.CLOSED_AT_ONCE, runs.CLOSED_UNHEARD),
             _WRITER,
-            f"{PENDING_FAIL} `close` does not wait for them.",
+            f"{contract.PENDING_FAIL} `close` does not wait for them.",
         ),
         holds((runs.TAKEN, runs.CLOSES_LATE, runs.both_restart()), _WRITER),
         must_fail(
             runs.TAKEN,
             _WRITER,
             "BKLedger",
-            f"{PENDING_FAIL} This also holds after another client has fenced the ledger.",
+            f"{contract.PENDING_FAIL} This also holds after another client has fenced the ledger.",
         ),
     ),
     slow_trials=(

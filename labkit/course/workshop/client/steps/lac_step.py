@@ -2,17 +2,7 @@
 read.
 """
 
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import (
-    ANNOUNCES,
-    CURRENT,
-    IS_CONFIRMED,
-    LAST_ENSEMBLE,
-    LEARNS,
-    LEARNS_ANY,
-    NEVER_BACK,
-    TOO_FEW,
-)
+from labkit.course.workshop.client import contract, runs
 from labkit.course.workshop.client.lac_reading import readers_learn_lac
 from labkit.course.workshop.client.trials import (
     count_of,
@@ -36,14 +26,14 @@ LAST_ADD_CONFIRMED = Step(
     name="how far a ledger can be read",
     parts=("Writer", "Reader"),
     contract=(
-        ContractLine(ANNOUNCES),
-        ContractLine(IS_CONFIRMED, broken_by=("NoDirtyReads", "NothingBeyondLacIsRead")),
-        ContractLine(LEARNS_ANY, broken_by=("ReadersLearnWhatIsConfirmed",)),
-        ContractLine(NEVER_BACK),
-        ContractLine(LAST_ENSEMBLE),
-        ContractLine(CURRENT),
-        ContractLine(LEARNS),
-        ContractLine(TOO_FEW),
+        ContractLine(contract.ANNOUNCES),
+        ContractLine(contract.IS_CONFIRMED, broken_by=("NoDirtyReads", "NothingBeyondLacIsRead")),
+        ContractLine(contract.LEARNS_ANY, broken_by=("ReadersLearnWhatIsConfirmed",)),
+        ContractLine(contract.NEVER_BACK),
+        ContractLine(contract.LAST_ENSEMBLE),
+        ContractLine(contract.CURRENT),
+        ContractLine(contract.LEARNS),
+        ContractLine(contract.TOO_FEW),
     ),
     write=(
         "`last_add_confirmed` in `Writer.add`, and `Reader.read_last_add_confirmed` (25 to 40"
@@ -81,15 +71,15 @@ LAST_ADD_CONFIRMED = Step(
                 runs.one_knows_the_last(),
             ),
             _BOTH,
-            LEARNS,
+            contract.LEARNS,
             reads=False,
         ),
         must_fail(
             runs.some_are_silent(),
             _BOTH,
             "BKReadException",
-            f"{TOO_FEW} Here, two of three bookies are down, and Qa is 2, so the third bookie's"
-            " response does not show how far the ledger is confirmed.",
+            f"{contract.TOO_FEW} Here, two of three bookies are down, and Qa is 2, so the third"
+            " bookie's response does not show how far the ledger is confirmed.",
             reads=False,
         ),
     ),

@@ -1,20 +1,8 @@
 """Step 7: all parts together in one program, which is a client of a live cluster."""
 
+from labkit.course.workshop.client import contract
 from labkit.course.workshop.client import program_runs as runs
 from labkit.course.workshop.client.appending import payloads_are_appended
-from labkit.course.workshop.client.contract import (
-    CLOSES,
-    CREATES,
-    FAILS_AT_ONCE,
-    READABLE,
-    REPORTS,
-    STORES,
-    SUCCEEDS,
-    SURVIVES,
-    TAKEN_OVER,
-    TAKES_OVER,
-    WINDOW,
-)
 from labkit.course.workshop.client.opening import ledgers_are_created, ledgers_are_taken_over
 from labkit.course.workshop.client.trials import ends_well, first_test, holds, must_fail
 from labkit.course.workshop.learner import Learner
@@ -48,17 +36,17 @@ PROGRAM = Step(
     name="a program in a live cluster",
     parts=("create_ledger", "append_all", "take_over"),
     contract=(
-        ContractLine(CREATES),
-        ContractLine(STORES),
-        ContractLine(WINDOW),
-        ContractLine(REPORTS),
-        ContractLine(CLOSES),
-        ContractLine(FAILS_AT_ONCE),
-        ContractLine(TAKES_OVER),
-        ContractLine(SUCCEEDS),
-        ContractLine(SURVIVES, broken_by=("AcknowledgedIsDurable",)),
-        ContractLine(TAKEN_OVER),
-        ContractLine(READABLE),
+        ContractLine(contract.CREATES),
+        ContractLine(contract.STORES),
+        ContractLine(contract.WINDOW),
+        ContractLine(contract.REPORTS),
+        ContractLine(contract.CLOSES),
+        ContractLine(contract.FAILS_AT_ONCE),
+        ContractLine(contract.TAKES_OVER),
+        ContractLine(contract.SUCCEEDS),
+        ContractLine(contract.SURVIVES, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(contract.TAKEN_OVER),
+        ContractLine(contract.READABLE),
     ),
     write=(
         "three functions (30 to 50 lines). `create_ledger` chooses an ensemble and stores the"
@@ -83,13 +71,13 @@ PROGRAM = Step(
         ends_well(
             (runs.TAKES_OVER, runs.LOSES_A_BOOKIE),
             _BOTH,
-            SUCCEEDS,
+            contract.SUCCEEDS,
         ),
         must_fail(
             runs.TOO_FEW_BOOKIES,
             _WRITER,
             "BKNotEnoughBookiesException",
-            CREATES,
+            contract.CREATES,
         ),
         holds((runs.IS_TAKEN,), _BOTH),
     ),

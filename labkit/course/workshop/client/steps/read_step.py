@@ -1,13 +1,6 @@
 """Step 3: read an entry, falling back to other copies, and know what a response proves."""
 
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import (
-    ALL_DENY,
-    ANY_COPY,
-    IN_WRITE_SET,
-    ONE_BY_ONE,
-    PROOF,
-)
+from labkit.course.workshop.client import contract, runs
 from labkit.course.workshop.client.reading import responses_determine_the_result
 from labkit.course.workshop.client.trials import (
     count_of,
@@ -28,11 +21,11 @@ READ = Step(
     name="read, and know what a response proves",
     parts=("Reader",),
     contract=(
-        ContractLine(IN_WRITE_SET),
-        ContractLine(ONE_BY_ONE),
-        ContractLine(ANY_COPY),
-        ContractLine(PROOF),
-        ContractLine(ALL_DENY),
+        ContractLine(contract.IN_WRITE_SET),
+        ContractLine(contract.ONE_BY_ONE),
+        ContractLine(contract.ANY_COPY),
+        ContractLine(contract.PROOF),
+        ContractLine(contract.ALL_DENY),
     ),
     write=(
         "`Reader.read_entry` (10 to 20 lines). The segment of an entry is the last one that starts"
@@ -56,7 +49,7 @@ READ = Step(
         ends_well(
             (runs.FOLLOWED_STRIPED, runs.one_knows_nothing(), runs.a_copy_is_damaged()),
             _BOTH,
-            ANY_COPY,
+            contract.ANY_COPY,
         ),
     ),
     slow_trials=(

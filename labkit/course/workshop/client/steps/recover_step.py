@@ -1,19 +1,6 @@
 """Step 6: recover a ledger whose writer is gone."""
 
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import (
-    CARRIES,
-    CLOSED_LENGTH,
-    DECIDES,
-    FENCES,
-    FENCING_READS,
-    FIRST_CLOSES,
-    LOWER_BOUND,
-    MARKED,
-    PROVEN,
-    RETRIES,
-    WRITTEN_BACK,
-)
+from labkit.course.workshop.client import contract, runs
 from labkit.course.workshop.client.recovering import recovery_follows_the_contract
 from labkit.course.workshop.client.trials import (
     count_of,
@@ -36,18 +23,18 @@ RECOVER = Step(
     name="recover a ledger",
     parts=("recover",),
     contract=(
-        ContractLine(MARKED),
-        ContractLine(RETRIES),
-        ContractLine(FENCES),
-        ContractLine(FENCING_READS, broken_by=("FenceIsDurableBeforeTheResponse",)),
-        ContractLine(PROVEN, broken_by=("AcknowledgedIsDurable",)),
-        ContractLine(DECIDES),
-        ContractLine(LOWER_BOUND),
-        ContractLine(WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
-        ContractLine(CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
-        ContractLine(CLOSED_LENGTH, broken_by=("ClosedLengthIsRight",)),
+        ContractLine(contract.MARKED),
+        ContractLine(contract.RETRIES),
+        ContractLine(contract.FENCES),
+        ContractLine(contract.FENCING_READS, broken_by=("FenceIsDurableBeforeTheResponse",)),
+        ContractLine(contract.PROVEN, broken_by=("AcknowledgedIsDurable",)),
+        ContractLine(contract.DECIDES),
+        ContractLine(contract.LOWER_BOUND),
+        ContractLine(contract.WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
+        ContractLine(contract.CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
+        ContractLine(contract.CLOSED_LENGTH, broken_by=("ClosedLengthIsRight",)),
         ContractLine(
-            FIRST_CLOSES,
+            contract.FIRST_CLOSES,
             broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
         ),
     ),
@@ -71,32 +58,34 @@ RECOVER = Step(
         "The writer dies after entry 3 is confirmed; `await recover(cluster)` closes the ledger.",
         runs.DIES,
         _RECOVERER,
-        line=DECIDES,
+        line=contract.DECIDES,
     ),
     milestones=(
         Milestone(
             "a ledger that is already closed",
-            ends_well((runs.CLOSED_BEFORE,), _RECOVERER, DECIDES),
+            ends_well((runs.CLOSED_BEFORE,), _RECOVERER, contract.DECIDES),
         ),
         Milestone(
             "a ledger without entries",
-            ends_well((runs.NOTHING_WRITTEN,), _RECOVERER, DECIDES),
+            ends_well((runs.NOTHING_WRITTEN,), _RECOVERER, contract.DECIDES),
         ),
         Milestone(
             "a writer that died with many adds in flight",
-            ends_well((runs.LONG_DEAD,), _RECOVERER, DECIDES),
+            ends_well((runs.LONG_DEAD,), _RECOVERER, contract.DECIDES),
         ),
         Milestone(
             "one of three bookies is down",
-            ends_well((runs.one_is_down_for_good(),), _RECOVERER, DECIDES),
+            ends_well((runs.one_is_down_for_good(),), _RECOVERER, contract.DECIDES),
         ),
         Milestone(
             "a single bookie has the last entry",
-            ends_well((runs.found_once(),), _RECOVERER, WRITTEN_BACK),
+            ends_well((runs.found_once(),), _RECOVERER, contract.WRITTEN_BACK),
         ),
         Milestone(
             "the last ensemble has received nothing",
-            ends_well((runs.fresh_ensemble(), runs.old_bookie_is_gone()), _RECOVERER, LOWER_BOUND),
+            ends_well(
+                (runs.fresh_ensemble(), runs.old_bookie_is_gone()), _RECOVERER, contract.LOWER_BOUND
+            ),
         ),
         Milestone(
             "two bookies are silent, so the recovery must fail",
@@ -104,8 +93,8 @@ RECOVER = Step(
                 runs.silent_bookie(),
                 _RECOVERER,
                 "BK",
-                f"{PROVEN} Here, two bookies do not respond, and they could have acknowledged the"
-                " entry without the third.",
+                f"{contract.PROVEN} Here, two bookies do not respond, and they could have"
+                " acknowledged the entry without the third.",
             ),
         ),
         Milestone(
