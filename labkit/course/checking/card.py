@@ -117,18 +117,19 @@ class Card:
         """Return the counterexample as HTML that works without a kernel, or "" if there is no
         counterexample.
         """
-        if self.counterexample is None:
-            return ""
         view = self._view()
-        words = "" if isinstance(self.counterexample, View) else picture_of(self.counterexample)
-        return words if view is None else words + view.image()
+        return self._picture() + ("" if view is None else view.image())
+
+    def _picture(self) -> str:
+        """Return the part of the counterexample that is shown inside the card."""
+        shown = self.counterexample
+        return "" if shown is None or isinstance(shown, View) else picture_of(shown)
 
     def _repr_html_(self) -> str:
         title = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}"
-        shown = self.counterexample
-        picture = "" if shown is None or isinstance(shown, View) else picture_of(shown)
         asked = "" if self.asked is None else _paragraph(str(self.asked))
-        return _block(_COLOURS[self.outcome], title, _paragraph(self.message) + asked + picture)
+        inside = _paragraph(self.message) + asked + self._picture()
+        return _block(_COLOURS[self.outcome], title, inside)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

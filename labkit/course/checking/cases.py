@@ -29,10 +29,6 @@ _MAX_CHARACTERS, _MAX_SHOWN_BYTES = 160, 8
 Picture = View | StillPicture | None
 
 
-def _no_picture() -> Picture:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
     """A call of the learner's function that returned a wrong result, together with the correct
@@ -45,7 +41,7 @@ class WrongAnswer:
     answer: object
     right: object
     why: str = ""
-    picture: Callable[[], Picture] = field(default=_no_picture, compare=False, repr=False)
+    picture: Callable[[], Picture] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         answer, right = shown_apart(self.answer, self.right)
@@ -53,7 +49,7 @@ class WrongAnswer:
         return f"labkit called {self.call}.\n{said} {self.why}".rstrip()
 
     def view(self) -> Picture:
-        return self.picture()
+        return self.picture() if self.picture else None
 
     def _repr_html_(self) -> str:
         picture = self.view()
@@ -142,7 +138,7 @@ class Cases:
 
     def shown(self, name: str, arguments: Arguments, answer: Any) -> WrongAnswer:
         why = self.explain(arguments) if self.explain else ""
-        picture = partial(self.picture, arguments, answer) if self.picture else _no_picture
+        picture = partial(self.picture, arguments, answer) if self.picture else None
         call = self._call(name, arguments)
         return WrongAnswer(call, answer, self._right(arguments), why, picture)
 
@@ -198,8 +194,7 @@ def shown(value: object) -> str:
         items = (f"{shown(key)}: {shown(each)}" for key, each in value.items())
         text = "{" + ", ".join(items) + "}"
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        inside = ", ".join(map(shown, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
-        text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
+        text = _in_brackets(value, list(map(shown, value)))
     elif is_dataclass(value) and type(value).__str__ is object.__str__:
         parts = [getattr(value, each.name) for each in fields(value)]
         # Omit functions (for example, the one that computes a digest), because they tell the
@@ -213,6 +208,14 @@ def shown(value: object) -> str:
     else:
         text = getattr(value, "__name__", None) or repr(value)
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 3] + "..."
+
+
+def _in_brackets(value: list[Any] | tuple[Any, ...], texts: list[str]) -> str:
+    """Join the texts of the items as Python does for a value of this type."""
+    inside = ", ".join(texts)
+    if isinstance(value, list):
+        return f"[{inside}]"
+    return f"({inside},)" if len(value) == 1 else f"({inside})"
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
@@ -253,8 +256,7 @@ def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -
     texts = [shown(each) for each in value]
     if item is not None:
         texts[at] = item
-    inside = ", ".join(texts) + "," * (isinstance(value, tuple) and len(value) == 1)
-    text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    text = _in_brackets(value, texts)
     if len(text) <= _MAX_CHARACTERS:
         return text
     return (

@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from traceback import walk_tb
 from types import FrameType, TracebackType
@@ -133,23 +132,22 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
     are propagated.
     """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
+    refuse = partial(Card, name, CardState.REFUSED)
     try:
         with instruction_limit(module):
             message = exercise.run(learner)
     except NotImplementedError:
         return _open_card(name)
     except Refused as refused:
-        card = Card(name, CardState.REFUSED, refused.message, refused.counterexample)
-        return replace(card, asked=refused.asked)
+        return refuse(refused.message, refused.counterexample, refused.asked)
     except RaisedThereError as error:
         there = f" in {error.where}" if error.where else ""
-        return Card(name, CardState.REFUSED, f"Your code raised {error.problem}{there}.")
+        return refuse(f"Your code raised {error.problem}{there}.")
     except RanTooLongError as error:
         where = _learners_line(error.__traceback__, module)
-        return Card(name, CardState.REFUSED, f"{ENDLESS} it was last in {where}.")
+        return refuse(f"{ENDLESS} it was last in {where}.")
     except SystemExit as error:
-        where = _learners_line(error.__traceback__, module)
-        return Card(name, CardState.REFUSED, f"{ENDS} in {where}.")
+        return refuse(f"{ENDS} in {_learners_line(error.__traceback__, module)}.")
     except MissingPart:
         # The machine lacks something that the exercise needs, which is not the learner's fault.
         raise
@@ -158,7 +156,7 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
         if where is None and module != "builtins":
             raise
         where = where or learner.__name__  # A built-in function, such as max, has no source lines.
-        return Card(name, CardState.REFUSED, raised_words(error, where))
+        return refuse(raised_words(error, where))
     return Card(name, CardState.PASSED, message)
 
 
@@ -168,11 +166,12 @@ NO_MEMORY = "With your code, the check exceeds its memory limit"
 
 
 def _stopped_card(name: str, stopped: Stopped) -> Card:
-    if stopped.reason is not Reason.LATE:
+    if stopped.reason is Reason.LATE:
+        where = stopped.where or "a function that is not written in Python"
+        problem = f"{ENDLESS} after {LIMIT_S:.0f} s it was last in {where}"
+    else:
         problem = ENDS if stopped.reason is Reason.ENDED else NO_MEMORY
-        return Card(name, CardState.REFUSED, f"{problem}.")
-    where = f"it was last in {stopped.where or 'a function that is not written in Python'}."
-    return Card(name, CardState.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
+    return Card(name, CardState.REFUSED, f"{problem}.")
 
 
 def _open_card(name: str) -> Card:

@@ -50,10 +50,6 @@ DIGESTS = tuple(make_digest(digest_type, PASSWORD) for digest_type in DigestType
 FIRST = Entry(5, 0, NO_ENTRY_ID, 5, b"hello")
 
 
-def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
-    return _picture("what you packed", packed, case[1])
-
-
 @exercise(
     "entry.pack",
     hints=(
@@ -69,7 +65,7 @@ def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
         generated.entry,
         encode_entry,
         lambda case, packed: _field_rule(packed, *case),
-        picture=_packed_picture,
+        picture=lambda case, packed: _picture("what you packed", packed, case[1]),
         run_first=True,
     ),
 )
@@ -208,11 +204,7 @@ def _is_intact_rule_of(case: Arguments, _: bool) -> str:
         " entry that is shorter than header and digest is not intact, even if the digest is empty.",
     ),
     like=is_intact,
-    cases=Cases(
-        generated.bytes_of_an_entry,
-        is_intact,
-        _is_intact_rule_of,
-    ),
+    cases=Cases(generated.bytes_of_an_entry, is_intact, _is_intact_rule_of),
 )
 def intact(learner: IsIntact) -> str:
     """A reader detects every changed byte."""

@@ -69,12 +69,18 @@ def indices(learner: WriteSet) -> str:
 
     def judged(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
         chosen = tuple(learner(entry_id, ensemble_size, write_quorum))
-        _check_indices(chosen, f"{entry_id}, {ensemble_size}, {write_quorum}", ensemble_size)
-        if len(chosen) != write_quorum:
+        returned = f"write_set({entry_id}, {ensemble_size}, {write_quorum}) returned {chosen}."
+        if any(index not in range(ensemble_size) for index in chosen):
             raise Refused(
-                f"An entry must be stored on Qw bookies, but write_set({entry_id}, {ensemble_size},"
-                f" {write_quorum}) returned {chosen}."
+                f"Ensemble indices must be between 0 and {ensemble_size - 1}, but {returned}"
             )
+        if len(set(chosen)) < len(chosen):
+            raise Refused(
+                "The indices must differ, because two copies on one bookie are lost together."
+                f" {returned}"
+            )
+        if len(chosen) != write_quorum:
+            raise Refused(f"An entry must be stored on Qw bookies, but {returned}")
         return chosen
 
     trial = ClusterTrial(judged)
@@ -91,19 +97,6 @@ def indices(learner: WriteSet) -> str:
     return (
         f"Writer, readers and recovery found every entry with your formula in {len(traces)} runs."
     )
-
-
-def _check_indices(chosen: tuple[int, ...], call: str, ensemble_size: int) -> None:
-    if any(index not in range(ensemble_size) for index in chosen):
-        raise Refused(
-            f"Ensemble indices must be between 0 and {ensemble_size - 1}, but write_set({call})"
-            f" returned {chosen}."
-        )
-    if len(set(chosen)) < len(chosen):
-        raise Refused(
-            "The indices must differ, because two copies on one bookie are lost together."
-            f" write_set({call}) returned {chosen}."
-        )
 
 
 def _striped() -> Iterator[Scenario]:

@@ -10,7 +10,7 @@ from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import exercise, require_permutation
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import cluster as generated
-from labkit.course.runs.broken_runs import RepairCounterexample
+from labkit.course.runs.broken_runs import RepairCounterexample, events_before_epilogue
 from labkit.course.runs.cluster_trial import ClusterTrial, counterexample_at, must_hold
 from labkit.course.runs.repair_trial import (
     DELAY_S,
@@ -19,7 +19,6 @@ from labkit.course.runs.repair_trial import (
     STEPS,
     STORE,
     TEST,
-    events_before_epilogue,
     reordered_worker,
     scenario_with_loss,
 )
@@ -308,11 +307,7 @@ _ORDER_RULES = (
         "A repair can fail without raising an error, for example if there is no spare bookie to"
         " copy to. Only a test can show that no copy is missing.",
     ),
-    (
-        NAME,
-        TEST,
-        _NEVER_ENDS,
-    ),
+    (NAME, TEST, _NEVER_ENDS),
 )
 
 

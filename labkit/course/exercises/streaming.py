@@ -13,16 +13,12 @@ from labkit.course.checking.exercise import exercise
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import topics as generated
 from labkit.course.runs.stored_batches import COLUMNS, Row, table_of
-from labkit.course.runs.stream_trial import WrongRows, trial_folder, trial_session
+from labkit.course.runs.stream_trial import WrongRows, first_line, trial_folder, trial_session
 from labkit.views.spark.gaps import step
 
 Store = Callable[[DataFrame, int, str], None]
 Place = tuple[int, int]
 Step = Callable[[Place | None, Place], tuple[Place, int]]
-
-
-def store(rows: DataFrame, batch_id: int, folder: str) -> None:
-    """Show the signature of the first exercise."""
 
 
 # Exercise 1: the sink
@@ -110,8 +106,7 @@ def _stored(learner: Store, run: BatchRun) -> Counter[Row]:
             try:
                 folder.store(learner, spark.createDataFrame(table_of(rows)), batch)
             except PySparkException as error:
-                first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
-                raise Refused(f"Spark cannot store batch {batch}: {first_line}") from None
+                raise Refused(f"Spark cannot store batch {batch}: {first_line(error)}") from None
             if call == run.cut:
                 folder.simulate_crash(rows)
         return Counter(folder.rows())

@@ -3,10 +3,10 @@
 from random import Random
 
 from labkit.course.inventory.question import Item
+from labkit.course.runs.garbage_runs import collect_garbage
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.errors import BKDigestMatchException, StorageDamagedException
-from labkit.system.storage.entry_log import log_ids, log_name
-from labkit.system.storage.garbage import deleted_ledgers
+from labkit.system.storage.entry_log import log_name
 from labkit.worlds.sim.settings.bookie_script import entry_bytes
 
 _LARGE_LOG = 1 << 20
@@ -116,12 +116,7 @@ def freed(random: Random) -> Item:
     bookie.add(*ids, payload_size=1000)
     bookie.commit()
     bookie.flush()
-    disk = bookie.machine.ledgers[0]
-    before = set(log_ids(disk))
-    store = bookie.store
-    for log_id in store.garbage.collect(deleted_ledgers(store.ledger_ids(), {5})):
-        store.garbage.remove_log(log_id)
-    gone = len(before - set(log_ids(disk)))
+    gone = len(collect_garbage(bookie, existing={5}))
     return Item(
         f"An entry log contains {kept} kB of ledger 5 and {deleted} kB of ledger 6. All messages in"
         " ledger 6 have been acknowledged, and ledger 6 is deleted. The bookie collects garbage,"

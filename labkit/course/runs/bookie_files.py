@@ -135,12 +135,12 @@ def entry_log_syncs(bookie: OneBookie) -> int:
     return sum(each.kind == "sync" and each.path.endswith(".log") for each in operations)
 
 
-def index_writes(page_limit: int, ledger_count: int = 4) -> list[list[str]]:
-    """Flush one entry of each ledger; for each write of the index, return the ledgers that it
-    contains.
+def index_writes(page_limit: int) -> list[list[str]]:
+    """Flush one entry of each of four ledgers; for each write of the index, return the ledgers that
+    it contains.
     """
     bookie = OneBookie(page_limit=page_limit)
-    bookie.add(*((ledger_id, 0) for ledger_id in range(ledger_count)))
+    bookie.add(*((ledger_id, 0) for ledger_id in range(4)))
     bookie.commit()
     bookie.flush()
     writes: list[list[str]] = [[]]

@@ -4,14 +4,15 @@ A run is shown as sentences or as a list of lost entries. If it broke a promise,
 space-time diagram or in the recovery view.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from textwrap import wrap
 
 from labkit.course.runs.open_run import FixedRun
 from labkit.course.runs.timeline import RunCounterexample
-from labkit.system.check import Verdict
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.space_time import SpaceTime
@@ -24,21 +25,17 @@ LINE = 80
 """Number of characters that fit in a narrow window."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceTimeCounterexample:
-    trace: Trace
-    verdict: Verdict
+# The views of these counterexamples cannot inject faults, because the learner's code is installed
+# only during the check.
 
-    def __str__(self) -> str:
-        return str(RunCounterexample(self.trace, self.verdict))
+
+@dataclass(frozen=True, slots=True)
+class SpaceTimeCounterexample(RunCounterexample):
+    """A counterexample shown as lanes and messages, with the event that broke the promise
+    marked.
+    """
 
     def view(self) -> SpaceTime:
-        """Return a view of the run as lanes and messages, with the event that broke the promise
-        marked.
-
-        The view cannot inject faults, because the learner's code is installed only during the
-        check.
-        """
         return SpaceTime(FixedRun(self.trace), ledger=self._ledger, broken=self.verdict)
 
     def link(self, code: str = "") -> str:
@@ -52,21 +49,12 @@ class SpaceTimeCounterexample:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairCounterexample:
-    """The counterexample of a refused answer, shown in the recovery view."""
-
-    trace: Trace
-    verdict: Verdict
-
-    def __str__(self) -> str:
-        return str(RunCounterexample(self.trace, self.verdict))
+class RepairCounterexample(RunCounterexample):
+    """A counterexample shown in the recovery view, opened at the event at which the recovery went
+    wrong.
+    """
 
     def view(self) -> RecoveryProgress:
-        """Return a view of the recovery, opened at the event at which the recovery went wrong.
-
-        The view cannot inject faults, because the learner's code is installed only during the
-        check.
-        """
         return RecoveryProgress(FixedRun(self.trace), at=self.verdict.seq)
 
     def link(self, code: str = "") -> str:
@@ -85,15 +73,17 @@ def lost_entries(trace: Trace) -> list[int]:
     return sorted(confirmed - found)
 
 
-def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
+def events_before_epilogue(trace: Trace) -> Iterator[Event]:
+    return takewhile(lambda event: event.kind != "epilogue.started", trace.events)
+
+
+def sentences(trace: Trace, *kinds: str) -> str:
     """Describe each event of these kinds that precedes the epilogue in one sentence that includes
     the time of the event.
     """
     lines = list[str]()
-    for event in trace.events:
-        if event.kind == "epilogue.started":
-            break
-        if event.kind in kinds and (not nodes or event.node in nodes):
+    for event in events_before_epilogue(trace):
+        if event.kind in kinds:
             time = f"{event.time_us / 1000:8.2f} ms  "
             indent = " " * len(time)
             lines += wrap(describe(event), LINE, initial_indent=time, subsequent_indent=indent)

@@ -90,12 +90,9 @@ def run_with(scenario: Scenario, **parts: Any) -> Trace:
 
         return call
 
-    trace = with_parts(_run_learners)(scenario)
+    # The scenario is valid only while the variant exists.
+    trace = with_parts(lambda: run(replace(scenario, variant=LEARNERS_VARIANT)))()
     return replace(trace, rerun=with_parts(trace.rerun), run_future=with_parts(trace.run_future))
-
-
-def _run_learners(scenario: Scenario) -> Trace:
-    return run(replace(scenario, variant=LEARNERS_VARIANT))
 
 
 def client_with(**classes: type) -> type[BookKeeper]:

@@ -2,11 +2,10 @@
 ledger.
 """
 
+from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BookieException
-from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import DiskController
-from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
+from labkit.worlds.sim.settings.bookie_script import entry_bytes
 
 LIVING, DELETED, NEW = 5, 6, 7
 
@@ -24,11 +23,11 @@ class LedgerRace:
         self._answers = answers
         self._asked = 0
         self._existing = {LIVING}
-        self._store = new_machine(DiskController()).open(LedgerStore, CONFIG)
+        self._bookie = OneBookie()
         self._acked: list[int] = []
         for ledger_id in (LIVING, DELETED):
             self._add(ledger_id)
-        self._store.checkpoint()
+        self._bookie.flush()
 
     def list_stored(self) -> list[int]:
         """Return the bookie's ledgers. This is one of the two queries that the learner's function
@@ -36,7 +35,7 @@ class LedgerRace:
         """
         self._let_happen()
         self._asked += 1
-        stored = self._store.ledger_ids()
+        stored = self.stored
         self.story.append(f"list_stored() says {stored}")
         return stored
 
@@ -59,13 +58,14 @@ class LedgerRace:
         """
         self._let_happen(to_the_end=True)
         self.story.append(f"yours drops {dropped}")
-        for log_id in self._store.garbage.collect(dropped):
-            self._store.garbage.remove_log(log_id)
+        garbage = self._bookie.store.garbage
+        for log_id in garbage.collect(dropped):
+            garbage.remove_log(log_id)
         return [ledger_id for ledger_id in self._acked if not self._is_readable(ledger_id)]
 
     @property
     def stored(self) -> list[int]:
-        return self._store.ledger_ids()
+        return self._bookie.store.ledger_ids()
 
     def _let_happen(self, to_the_end: bool = False) -> None:
         created_at, added_at = self._moments
@@ -77,13 +77,13 @@ class LedgerRace:
             self.story.append("its entry 0 reaches the bookie and is acknowledged")
 
     def _add(self, ledger_id: int) -> None:
-        self._store.add_entry(ledger_id, 0, entry_bytes(ledger_id, 0, 20), MASTER_KEY)
-        self._store.commit()
+        self._bookie.add((ledger_id, 0))
+        self._bookie.commit()
         if ledger_id != DELETED:
             self._acked.append(ledger_id)
 
     def _is_readable(self, ledger_id: int) -> bool:
         try:
-            return self._store.read_entry(ledger_id, 0) == entry_bytes(ledger_id, 0, 20)
+            return self._bookie.read(ledger_id, 0) == entry_bytes(ledger_id, 0, 20)
         except BookieException:
             return False

@@ -41,7 +41,7 @@ class OneBookie:
         ticks = count(TICK_US, TICK_US)
         self._recorder = Recorder("b0", lambda: next(ticks))
         self._recorder.listen(self._take)
-        self._waiting: list[tuple[int, int, str, int]] = []
+        self._waiting: list[dict[str, Any]] = []
         self._start()
 
     def add(self, *entries: tuple[int, int], payload_size: int = 20) -> None:
@@ -52,13 +52,14 @@ class OneBookie:
             data = entry_bytes(ledger_id, entry_id, payload_size)
             mark = self.store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
             self._recorder.record("memtable.put", ledger_id, entry_id)
-            position = _position(ledger_id, mark, entry_id)
-            self._record_at("journal.appended", position)
-            self._waiting.append(position)
+            record = _journal_record(ledger_id, mark, entry_id)
+            self._recorder.record("journal.appended", **record)
+            self._waiting.append(record)
 
     def fence(self, ledger_id: int) -> None:
         """Fence a ledger. The fence becomes durable with the next `commit`."""
-        self._waiting.append(_position(ledger_id, self.store.fence(ledger_id, MASTER_KEY)))
+        mark = self.store.fence(ledger_id, MASTER_KEY)
+        self._waiting.append(_journal_record(ledger_id, mark))
         self._recorder.record("ledger.fenced", ledger_id)
 
     def set_explicit_lac(self, ledger_id: int, last_add_confirmed: int) -> None:
@@ -67,7 +68,7 @@ class OneBookie:
         """
         body = encode_explicit_lac(ledger_id, last_add_confirmed, DIGEST)
         mark = self.store.set_explicit_lac(ledger_id, body, MASTER_KEY)
-        self._waiting.append(_position(ledger_id, mark))
+        self._waiting.append(_journal_record(ledger_id, mark))
 
     def commit(self) -> None:
         """Write all records that were added since the last commit to the journal, and sync the
@@ -75,8 +76,8 @@ class OneBookie:
         """
         self.store.commit()
         group, self._waiting = self._waiting, []
-        for position in group:
-            self._record_at("journal.synced", position, len(group))
+        for record in group:
+            self._recorder.record("journal.synced", **record, size=len(group))
 
     def flush(self) -> None:
         """Write the memtable to the entry log and the index, then advance LastLogMark."""
@@ -115,13 +116,13 @@ class OneBookie:
     def restart(self) -> None:
         self._start()
 
-    def places(self, ledger_id: int, entry_id: int, payload_size: int = 20) -> tuple[Piece, ...]:
+    def places(self, ledger_id: int, entry_id: int) -> tuple[Piece, ...]:
         """Return where the entry's bytes are currently stored, for the byte X-ray."""
         after = self.machine.after_crash(lost)
         return locate_entry(
             self.machine.journals[0],
             self.machine.ledgers[0],
-            entry_bytes(ledger_id, entry_id, payload_size),
+            entry_bytes(ledger_id, entry_id, 20),
             after_power_cut=(after.journals[0], after.ledgers[0]),
         )
 
@@ -130,16 +131,11 @@ class OneBookie:
         self.store = LedgerStore(*disks, self._config, self._recorder, FIRST_JOURNAL_ID)
         self._recorder.record("node.started")
 
-    def _record_at(self, kind: str, position: tuple[int, int, str, int], size: int = -1) -> None:
-        ledger_id, entry_id, file, offset = position
-        self._recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)
-
     def _take(self, rows: list[Event]) -> None:
         self.trace.add(rows)
         self.trace.settle()
 
 
-def _position(
-    ledger_id: int, mark: LogMark, entry_id: int = NO_ENTRY_ID
-) -> tuple[int, int, str, int]:
-    return ledger_id, entry_id, mark.file_name, mark.offset
+def _journal_record(ledger_id: int, mark: LogMark, entry_id: int = NO_ENTRY_ID) -> dict[str, Any]:
+    """Return the columns that the events about a journal record have in common."""
+    return {"ledger": ledger_id, "entry": entry_id, "file": mark.file_name, "offset": mark.offset}

@@ -30,9 +30,8 @@ def cluster_with_broker(entries_per_ledger: int) -> LocalCluster:
 
 def numbers(message_id: Any) -> tuple[int, int, int, int]:
     """Return an id's ledger id, entry id, partition and batch index."""
-    parts = message_id.ledger_id, message_id.entry_id, message_id.partition, message_id.batch_index
-    ledger_id, entry_id, partition, batch_index = (part() for part in parts)
-    return ledger_id, entry_id, partition, batch_index
+    ids = message_id.ledger_id(), message_id.entry_id()
+    return *ids, message_id.partition(), message_id.batch_index()
 
 
 def first_and_last(message_ids: Sequence[Any]) -> tuple[int, int]:
@@ -42,8 +41,7 @@ def first_and_last(message_ids: Sequence[Any]) -> tuple[int, int]:
 
 
 class OneBroker:
-    """The cluster's broker. `client` is Pulsar's client, and `admin` sends requests as
-    `pulsar-admin` does.
+    """The cluster's broker; `client` is Pulsar's client.
 
     All methods that send or receive raise Pulsar's exceptions.
     """
@@ -53,8 +51,9 @@ class OneBroker:
         logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         self.client = pulsar.Client(cluster.service_url, logger=logger)
 
-    def admin(self, path: str, method: str = "GET", data: bytes | None = None) -> Any:
-        """Send a request for a path under `/admin/v2`, and return the response.
+    def _admin(self, path: str, method: str = "GET", data: bytes | None = None) -> Any:
+        """Send a request for a path under `/admin/v2`, as `pulsar-admin` does, and return the
+        response.
 
         Raises `urllib.error.HTTPError`.
         """
@@ -103,7 +102,7 @@ class OneBroker:
             "batch of one": self.send("of-one", [b"alone"], batch_size)[0],
             "not batched": self.send("single", [b"alone"])[0],
         }
-        self.admin("persistent/public/default/visits/partitions", "PUT", b"2")
+        self._admin("persistent/public/default/visits/partitions", "PUT", b"2")
         for number in range(2):  # Open one partition after the other.
             self.client.create_producer(f"visits-partition-{number}").close()
         kinds["in a partition"] = self.send("visits", [b"visit"], partition=1)[0]
@@ -114,11 +113,11 @@ class OneBroker:
 
     def unload(self, topic: str) -> None:
         """Close the topic; the next request loads it again."""
-        self.admin(f"persistent/public/default/{topic}/unload", "PUT", b"")
+        self._admin(f"persistent/public/default/{topic}/unload", "PUT", b"")
 
     def deduplicate(self) -> None:
         """Enable deduplication for topics that are loaded afterwards."""
-        self.admin("namespaces/public/default/deduplication", "POST", b"true")
+        self._admin("namespaces/public/default/deduplication", "POST", b"true")
 
     def chain(self, topic: str) -> list[tuple[int, int]]:
         """Return the id and the number of entries of each of the topic's ledgers."""
@@ -132,7 +131,7 @@ class OneBroker:
         return f"mark-delete: {mark_delete}\nranges:      {ranges}"
 
     def _stats(self, topic: str) -> Any:
-        return self.admin(f"persistent/public/default/{topic}/internalStats")
+        return self._admin(f"persistent/public/default/{topic}/internalStats")
 
     def subscribe(self, topic: str, subscription: str, **options: Any) -> Any:
         """Return a consumer that starts with the first message, and that can acknowledge individual

@@ -165,12 +165,12 @@ def _space_time(link: RunLink, source: Source) -> SpaceTime:
     chosen, verdicts = link.selection, broken(check_all(source.events))
     promise = next((each for each in verdicts if each.name == chosen.promise), None)
     view = SpaceTime(source, ledger=chosen.ledger, broken=promise, at=link.at)
-    for name, value in (
-        *(("last", chosen.last_entry), ("first", chosen.first_entry)),
-        *(("end", chosen.end_ms), ("begin", chosen.begin_ms), ("follow", str(chosen.follow))),
-        ("real_time", "time" if chosen.real_time else "order"),
-    ):
-        _choose(view, name, value)
+    _choose(view, "last", chosen.last_entry)
+    _choose(view, "first", chosen.first_entry)
+    _choose(view, "end", chosen.end_ms)
+    _choose(view, "begin", chosen.begin_ms)
+    _choose(view, "follow", str(chosen.follow))
+    _choose(view, "real_time", "time" if chosen.real_time else "order")
     return view
 
 

@@ -15,15 +15,21 @@ from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Step, Write
 
 
-def _watched(
-    bookies: int, steps: tuple[Step, ...], faults: tuple[Fault, ...], watched_s: int, **config: int
+def with_autorecovery(
+    bookies: int,
+    steps: tuple[Step, ...],
+    faults: tuple[Fault, ...],
+    last_s: int,
+    *,
+    limit_s: float = 90,
+    **config: int,
 ) -> Scenario:
-    """Return a scenario with autorecovery, and with a reader that keeps the run from ending
-    early.
+    """Return a scenario with autorecovery, and with a reader that keeps the run from ending before
+    `last_s`.
     """
-    reader = Read(0, polls=watched_s, poll_ms=1000, when=At(100))
+    reader = Read(polls=last_s, poll_ms=1000, when=At(100))
     cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**config))  # type: ignore[arg-type]
-    return Scenario(cluster, (*steps, reader), faults, limit_s=90)
+    return Scenario(cluster, (*steps, reader), faults, limit_s=limit_s)
 
 
 def bookie_lost(lost: str, delay_s: int, entry_count: int) -> Scenario:
@@ -36,7 +42,7 @@ def bookie_lost(lost: str, delay_s: int, entry_count: int) -> Scenario:
         Write(2, entries=6, ensemble=3, close=False, client="w2"),
     )
     dies = Crash(lost, when=At(1000))
-    return _watched(5, steps, (dies,), 75, lost_bookie_recovery_delay_s=delay_s)
+    return with_autorecovery(5, steps, (dies,), 75, lost_bookie_recovery_delay_s=delay_s)
 
 
 def worker_dies(delay_s: int, verified_percent: int = 0) -> Scenario:
@@ -48,7 +54,7 @@ def worker_dies(delay_s: int, verified_percent: int = 0) -> Scenario:
         Delay("b2", "*", 50, when=At(2000)),
         Crash("b0", down_ms=500, when=On("entry.copied", entry=9)),
     )
-    return _watched(
+    return with_autorecovery(
         5,
         (Write(entries=10, write_quorum=2),),
         faults,
@@ -63,14 +69,16 @@ def auditor_cut_off(cut_ms: float, delay_s: int) -> Scenario:
     all other nodes.
     """
     cut = Partition(("b0",), ("zk",), for_ms=cut_ms, when=At(2000))
-    return _watched(3, (Write(entries=3),), (cut,), 20, lost_bookie_recovery_delay_s=delay_s)
+    return with_autorecovery(
+        3, (Write(entries=3),), (cut,), 20, lost_bookie_recovery_delay_s=delay_s
+    )
 
 
 def add_missed(check_interval_s: int, delay_s: int) -> Scenario:
     """Return a run in which a bookie misses the last entry of a ledger 25 seconds into the run, but
     stays up.
     """
-    return _watched(
+    return with_autorecovery(
         4,
         (Write(entries=6, window=3, when=At(25_000)),),
         (Partition(("w",), ("b2",), when=On("add.pushed", nth=6)),),
@@ -89,7 +97,7 @@ def two_bookies_lost(dies_at: tuple[int, int]) -> Scenario:
         Crash(name, when=On("lac.advanced", confirmed))
         for name, confirmed in zip(("b1", "b3"), dies_at, strict=True)
     )
-    return _watched(6, (write,), (first, second), 20, lost_bookie_recovery_delay_s=5)
+    return with_autorecovery(6, (write,), (first, second), 20, lost_bookie_recovery_delay_s=5)
 
 
 def marked_ledgers(trace: Trace) -> list[int]:

@@ -6,28 +6,22 @@ learner chose.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from functools import partial
 from unittest.mock import patch
 
-from labkit.course.runs.cluster_trial import LEARNERS_VARIANT
+from labkit.course.runs.cluster_trial import run_with
+from labkit.course.runs.repair_runs import with_autorecovery
 from labkit.system.autorecovery import daemon
-from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.autorecovery.fragments import UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView, view_ledger
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.worker import ReplicationWorker
 from labkit.system.model.errors import BKException
-from labkit.system.trace.events import Event
-from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
-from labkit.worlds.sim.variants.variants import VARIANTS, Variant
-from labkit.worlds.sim.workload.steps import Read, Step, Write
+from labkit.worlds.sim.workload.steps import Step, Write
 
 Runner = Callable[[Scenario], Trace]
 
@@ -47,20 +41,9 @@ def scenario_with_loss(
     workload: tuple[Step, ...] = (Write(),),
     **config: int,
 ) -> Scenario:
-    """Return a scenario with a ledger on b0, b1 and b2, and with a reader that keeps the run from
-    ending early.
-    """
-    lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
-    settings: dict[str, Any] = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
-    cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
-    return Scenario(cluster, (*workload, lasting), faults, limit_s=120.0)
-
-
-def events_before_epilogue(trace: Trace) -> Iterator[Event]:
-    for event in trace.events:
-        if event.kind == "epilogue.started":
-            return
-        yield event
+    """Return a scenario with a ledger on b0, b1 and b2, which loses copies."""
+    settings = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
+    return with_autorecovery(bookies, workload, faults, last_s, limit_s=120.0, **settings)
 
 
 class StepwiseReplicator(LedgerFragmentReplicator):
@@ -119,11 +102,5 @@ def reordered_worker(steps: Sequence[str]) -> Iterator[Runner]:
     in this order.
     """
     worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
-    variant = Variant(
-        LEARNERS_VARIANT, "with the learner's order", rules=Rules(replicator=StepwiseReplicator)
-    )
-    with (
-        patch.object(daemon, "ReplicationWorker", worker),
-        patch.dict(VARIANTS, {LEARNERS_VARIANT: variant}),
-    ):
-        yield lambda scenario: run(replace(scenario, variant=LEARNERS_VARIANT))
+    with patch.object(daemon, "ReplicationWorker", worker):
+        yield partial(run_with, rules=Rules(replicator=StepwiseReplicator))

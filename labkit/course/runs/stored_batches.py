@@ -3,10 +3,9 @@ write.
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,29 +72,15 @@ def _data_files(folder: Path) -> list[Path]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
 class BatchFolder:
-    """A temporary local folder, which is deleted on exit."""
-
-    def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="labkit-sink-")
-        self._path = Path(self._folder.name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._folder.cleanup()
+    path: Path
 
     def store(self, learner: Callable[..., Any], rows: Any, batch: int) -> None:
-        learner(rows, batch, str(self._path))
+        learner(rows, batch, str(self.path))
 
     def simulate_crash(self, rows: Collection[Row]) -> None:
-        simulate_crash(self._path, rows)
+        simulate_crash(self.path, rows)
 
     def rows(self) -> list[Row]:
-        return rows_in(self._path)
+        return rows_in(self.path)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -84,11 +86,15 @@ def trial_session() -> Any:
     return _far.get() or spark_session("lesson")
 
 
-def trial_folder() -> Any:
-    """Return a context manager that provides a new folder for batches, in this process or in the
-    one that runs the jobs.
-    """
-    return BatchFolder() if _far.get() is None else _far.get().folder()
+@contextmanager
+def trial_folder() -> Iterator[Any]:
+    """Provide a new folder for batches, in this process or in the one that runs the jobs."""
+    if (far := _far.get()) is not None:
+        with far.folder() as folder:
+            yield folder
+    else:
+        with TemporaryDirectory(prefix="labkit-sink-") as path:
+            yield BatchFolder(Path(path))
 
 
 def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
@@ -107,8 +113,11 @@ def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame
         # Fetch one row more than there are messages, because no correct result has that many rows.
         return result.select(*columns).limit(messages.num_rows + 1).toPandas()
     except PySparkException as error:
-        first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
-        raise Refused(f"Spark cannot run your job: {first_line}") from None
+        raise Refused(f"Spark cannot run your job: {first_line(error)}") from None
+
+
+def first_line(error: PySparkException) -> str:
+    return str(error).partition("\n")[0].partition(" SQLSTATE")[0]
 
 
 def neighbours(messages: pd.DataFrame, seq: int) -> pd.DataFrame:

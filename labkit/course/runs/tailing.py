@@ -41,20 +41,18 @@ class Tail(Value):
                 raise BKReadException(f"entry {entry_id} was not confirmed within the timeout")
 
 
-def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[int, float]:
-    """For each entry that `reader` has read, return the time between the moment when `writer`
-    pushed the entry and the moment when it was read.
+def read_delays_ms(trace: Trace) -> dict[int, float]:
+    """For each entry that the reader, r, has read, return the time between the moment when the
+    writer, w, pushed the entry and the moment when it was read.
 
     Events of other nodes are ignored, because the epilogue pushes entries again when it recovers
     the ledger after the run.
     """
-    pushed = {
-        e.entry: e.time_us for e in trace.events if (e.node, e.kind) == (writer, "add.pushed")
-    }
+    pushed = {e.entry: e.time_us for e in trace.events if (e.node, e.kind) == ("w", "add.pushed")}
     return {
         e.entry: (e.time_us - pushed[e.entry]) / 1000
         for e in trace.events
-        if (e.node, e.kind) == (reader, "read.done") and e.entry in pushed
+        if (e.node, e.kind) == ("r", "read.done") and e.entry in pushed
     }
 
 

@@ -17,13 +17,9 @@ from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import Outcome, Verdict, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
+from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import time_words
-from labkit.views.widgets.timeline import (
-    BrokenPromise,
-    Palette,
-    PlayedRun,
-    TimelineView,
-)
+from labkit.views.widgets.timeline import BrokenPromise, Palette, PlayedRun, TimelineView
 from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.run import run
@@ -111,7 +107,7 @@ class RunCounterexample:
     def link(self, code: str = "") -> str:
         return self.trace.link(at=self.verdict.seq, code=code)
 
-    def view(self) -> TimelineView:
+    def view(self) -> PlayingView:
         seq = self.verdict.seq if self.verdict.seq >= 0 else None
         return timeline(self.trace, at=seq, promise=self.verdict.name, again=self.again)
 

@@ -5,9 +5,8 @@ Events refer to entries, whereas the network numbers messages. An event is match
 time, because the event that a message causes happens at the moment when the message is delivered.
 """
 
-from collections.abc import Iterator
+from collections import Counter
 
-from labkit.system.trace.events import Event
 from labkit.worlds.sim.trace import Trace
 
 _ANSWERS = ("add.acked", "add.failed", "fence.answered", "fence.failed", "read.done", "read.failed")
@@ -25,37 +24,27 @@ def messages_of(trace: Trace) -> dict[int, str]:
     arrivals = _arrivals(trace)
     found: dict[int, str] = {}
     for event in trace.events:
-        for other, link in _ways(event, trace):
-            name = arrivals.get((link, event.time_us))
-            if name is not None:
-                found.setdefault(event.seq, name)
-                if other is not None:
-                    found.setdefault(other.seq, name)
+        sender, link = None, ""
+        if event.kind in _ANSWERS:
+            link = f"{event.peer}>{event.node}"
+        elif event.kind in _REQUESTS and event.cause >= 0:
+            sender = trace.events[event.cause]
+            link = f"{sender.node}>{event.node}" if sender.kind == _REQUESTS[event.kind] else ""
+        name = arrivals.get((link, event.time_us))
+        if name is not None:
+            found.setdefault(event.seq, name)
+            if sender is not None:
+                found.setdefault(sender.seq, name)
     return found
-
-
-def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
-    """Yield each link on which the event's message may have arrived, with the event that sent the
-    message.
-    """
-    if event.kind in _ANSWERS:
-        yield None, f"{event.peer}>{event.node}"
-    elif event.kind in _REQUESTS and event.cause >= 0:
-        sender = trace.events[event.cause]
-        if sender.kind == _REQUESTS[event.kind]:
-            yield sender, f"{sender.node}>{event.node}"
 
 
 def _arrivals(trace: Trace) -> dict[tuple[str, int], str]:
     """Map each link and time to the message that was delivered on this link at this time, unless
     several messages were delivered then.
     """
-    found: dict[tuple[str, int], str] = {}
-    several: list[tuple[str, int]] = []
-    for link, number, _, due_us in trace.parcels:
-        if (link, due_us) in found:
-            several.append((link, due_us))
-        found[link, due_us] = f"{link} {number}"
-    for each in several:
-        found.pop(each, None)
-    return found
+    counts = Counter((link, due_us) for link, _, _, due_us in trace.parcels)
+    return {
+        (link, due_us): f"{link} {number}"
+        for link, number, _, due_us in trace.parcels
+        if counts[link, due_us] == 1
+    }

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from labkit.course.checking.refused import Refused
-from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.store import LedgerStore
 from labkit.views.widgets.crash_map import CrashMapView
 from labkit.worlds.sim.crash_map.crash_map import Counterexample, CrashMap, crash_map
-from labkit.worlds.sim.settings.bookie_script import CONFIG, ScriptStep, StoreFactory
+from labkit.worlds.sim.settings.bookie_script import ScriptStep, StoreFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +32,13 @@ def must_survive(
     rule: str,
     script: Sequence[ScriptStep],
     store_factory: StoreFactory = LedgerStore,
-    config: StorageConfig = CONFIG,
-    journal_count: int = 1,
-    ledger_dir_count: int = 1,
 ) -> CrashMap:
     """Run the script with the learner's code and a crash at every point, and return the crash map.
 
     If acknowledged data is lost, reject the answer with `rule` and the smallest counterexample.
     """
-    crashes = crash_map(
-        script,
-        store_factory=store_factory,
-        config=config,
-        journal_count=journal_count,
-        ledger_dir_count=ledger_dir_count,
-    )
     # Even labkit's own store calls the learner's functions here.
-    crashes = replace(crashes, defect=None)
+    crashes = replace(crash_map(script, store_factory=store_factory), defect=None)
     smallest = crashes.smallest()
     if smallest is not None:
         raise Refused(rule, CrashCounterexample(smallest, crashes))

@@ -1,9 +1,11 @@
 """Reads the contents of a simulated cluster's metadata store at given moments."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
-from labkit.system.metadata.ledger_layout import LAYOUTS, LedgerLayout
+from labkit.course.runs.do_step import Do
+from labkit.system.metadata.ledger_layout import LAYOUTS
 from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
 from labkit.system.model.ledger import LedgerMetadata, decode_ledger_metadata
 from labkit.views.xray.byte_region import Piece
@@ -12,7 +14,7 @@ from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import START, At, Moment
+from labkit.worlds.sim.settings.triggers import At, Moment
 from labkit.worlds.sim.workload.steps import Write
 
 _MAX_TEXT = 46
@@ -32,9 +34,9 @@ class Znodes:
         data, version = self.nodes[self._ledgers[number]]
         return decode_ledger_metadata(data), version
 
-    def piece(self, number: int = 0) -> Piece:
-        """Return the bytes of a ledger's znode, for the byte X-ray. Raises `IndexError`."""
-        path = self._ledgers[number]
+    def piece(self) -> Piece:
+        """Return the bytes of the first ledger's znode, for the byte X-ray. Raises `IndexError`."""
+        path = self._ledgers[0]
         data, version = self.nodes[path]
         spans = tuple(ledger_metadata_spans(data))
         return Piece(f"{path}, version {version}", "", 0, data, spans, len(data))
@@ -58,39 +60,14 @@ class Znodes:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadZnodes:
-    client: str = "look"
-    when: Moment = START
-    root: str = DEFAULT_LEDGERS_ROOT
-    found: dict[str, tuple[bytes, int]] = field(default_factory=dict, compare=False)
-
-    def __str__(self) -> str:
-        return "look at the metadata"
-
-    async def run(self, node: ClientNode) -> None:
-        waiting = [self.root]
-        while waiting:
-            path = waiting.pop()
-            self.found[path] = await node.client.store.get(path)
-            children = await node.client.store.children(path)
-            waiting += [f"{path}/{name}" for name in reversed(children)]
-
-
-@dataclass(frozen=True, slots=True)
-class SetLayout:
-    """A workload step that writes another ledger manager to LAYOUT before any ledger is created."""
-
-    layout: LedgerLayout
-    client: str = "admin"
-    when: Moment = START
-
-    def __str__(self) -> str:
-        return f"set the layout {self.layout.name}"
-
-    async def run(self, node: ClientNode) -> None:
-        store = node.client.store
-        await store.set(f"{DEFAULT_LEDGERS_ROOT}/LAYOUT", self.layout.encode(), 0)
+async def _read_znodes(node: ClientNode, root: str) -> Znodes:
+    found, waiting = {}, [root]
+    while waiting:
+        path = waiting.pop()
+        found[path] = await node.client.store.get(path)
+        children = await node.client.store.children(path)
+        waiting += [f"{path}/{name}" for name in reversed(children)]
+    return Znodes(found)
 
 
 def znodes_of(
@@ -101,14 +78,20 @@ def znodes_of(
     Reading takes half a millisecond per znode, so the fewer znodes there are under `root`, the more
     consistent each snapshot is.
     """
-    looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]
+    read = partial(_read_znodes, root=root)
+    looks = [Do(read, f"look{number}", when) for number, when in enumerate(moments)]
     run(replace(scenario, workload=(*scenario.workload, *looks)))
-    return [Znodes(look.found) for look in looks]
+    return [look.result() for look in looks]
 
 
 def ledger_paths(layout: str) -> list[str]:
     """Return the paths that the given ledger manager uses for three ledgers."""
+
+    async def set_layout(node: ClientNode) -> None:
+        path = f"{DEFAULT_LEDGERS_ROOT}/LAYOUT"
+        await node.client.store.set(path, LAYOUTS[layout].encode(), 0)
+
     writes = [Write(n, 1, ensemble=3, client=f"w{n}", when=At(50)) for n in range(3)]
-    scenario = Scenario(Cluster(3), (SetLayout(LAYOUTS[layout]), *writes))
+    scenario = Scenario(Cluster(3), (Do(set_layout, "admin"), *writes))
     (znodes,) = znodes_of(scenario, [At(200)])
     return [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L00")]

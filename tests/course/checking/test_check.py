@@ -273,17 +273,6 @@ def test_a_prediction_is_compared_with_what_came() -> None:
     assert compare("bytes", 3).title == "Not as predicted: bytes"
     predict("bytes", 3)
     assert compare("bytes", 3).title == "As predicted: bytes"
-
-
-def test_a_prediction_may_be_a_list_where_labkit_has_a_tuple() -> None:
     predict("places", [3, 0, 1])
     assert compare("places", (3, 0, 1)).title == "As predicted: places"
     assert compare("places", (3, 1, 0)).title == "Not as predicted: places"
-
-
-def test_a_refusal_carries_its_counterexample() -> None:
-    @exercise("entry.refusing", hints=("", "", ""))
-    def refusing(learner: object) -> str:
-        raise Refused("rule", 7)
-
-    assert check("entry.refusing", padding).counterexample == 7

@@ -37,10 +37,7 @@ def test_with_the_switch_on_each_prediction_and_hint_is_a_line() -> None:
     consent, predicted, compared, hinted = saved()
     assert consent == {"event": "consent"}
     assert predicted == {"event": "predicted", "name": "padding", "predicted": "12"}
-    assert compared == {
-        **predicted,
-        **{"event": "compared", "truth": "8", "is_right": False},
-    }
+    assert compared == predicted | {"event": "compared", "truth": "8", "is_right": False}
     assert (hinted["event"], hinted["name"]) == ("hint", "entry.length")
 
 

@@ -10,8 +10,6 @@ from labkit.course.lessons import check
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.uses.edit_log import CREATE, PUBLISH, READ, RECOVER, REPLAY, TAKE_OVER
-from labkit.course.runs.uses.offset_store import newest
-from labkit.course.runs.uses.snapshot_store import removable
 from tests.course.lessons.wrong_uses import WRONG
 from tests.repeat import repeated
 
@@ -29,12 +27,6 @@ def is_right(order: tuple[str, ...]) -> bool:
 
 
 ORDERS = list(permutations(TAKE_OVER))
-
-
-def test_right_answers_pass() -> None:
-    assert check(ORDER, list(TAKE_OVER)).passed
-    assert check(OFFSETS, newest).passed
-    assert check(GARBAGE, removable).passed
 
 
 @pytest.mark.parametrize(
@@ -70,11 +62,6 @@ def test_an_order_passes_if_and_only_if_no_answered_edit_can_be_lost(
     assert check(ORDER, list(order)).passed == is_right(order)
 
 
-def test_a_list_that_is_not_an_order_of_the_steps_is_refused() -> None:
-    for answer in (None, "read", [READ] * 5, list(TAKE_OVER[:4])):
-        assert not check(ORDER, answer).passed
-
-
 def test_a_largest_offset_is_refused_with_the_run_in_which_a_group_goes_back() -> None:
     card = check(OFFSETS, WRONG[OFFSETS]["the largest"])
     assert not card.passed
@@ -98,4 +85,4 @@ def test_a_refusal_names_the_rule_that_its_case_breaks(name: str) -> None:
 def test_what_is_collected_wrongly_is_shown_in_a_run(name: str) -> None:
     with pytest.raises(Refused) as refused:
         garbage(WRONG[GARBAGE][name])
-    assert isinstance(refused.value.counterexample, RunCounterexample)
+    assert type(refused.value.counterexample) is RunCounterexample

@@ -86,12 +86,6 @@ def test_a_refused_run_can_be_looked_at() -> None:
     assert found.verdict.seq in {event.seq for event in found.trace.events}
 
 
-@pytest.mark.slow
-def test_an_error_inside_the_simulated_world_is_the_learners_own() -> None:
-    card = check(WRITE_SET, lambda entry_id, size, qw: (1 // 0,))
-    assert "Your code raised ZeroDivisionError" in card.message
-
-
 def test_a_set_of_answers_is_drawn_with_the_silent_bookies_failing() -> None:
     found = check(COVERAGE, lambda known, e, qw, qa: len(known) >= qa).counterexample
     assert isinstance(found, WrongAnswer)

@@ -1,7 +1,5 @@
 """Tests the exercises of lesson 11: correct answers pass, wrong ones are rejected with a reason."""
 
-from collections.abc import Callable
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,8 +11,6 @@ from tests.course.lessons.refused import Wrong, refused
 from tests.repeat import repeated_cases
 
 ORDER, ACKNOWLEDGED, RETENTION = "topics.order", "topics.acknowledged", "topics.retention"
-
-Answer = Callable[..., Any]
 
 
 def test_the_messages_of_the_exercise_need_every_rule() -> None:

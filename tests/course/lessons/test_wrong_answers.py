@@ -8,7 +8,10 @@ import pytest
 from labkit.course import exercises
 from labkit.course.checking.exercise import all_exercises, find
 from labkit.course.checking.refused import Refused
+from labkit.course.exercises.garbage import STEPS as COMPACTION
 from labkit.course.lessons import check
+from labkit.course.runs.repair_trial import STEPS as REPAIR
+from labkit.course.runs.uses.edit_log import TAKE_OVER
 from tests.course.lessons.refused import WRONG
 from tests.course.lessons.wrong_topics import Answer
 
@@ -99,6 +102,22 @@ def test_a_right_answer_passes_the_whole_exercise(name: str) -> None:
     cases = find(name).cases
     assert cases is not None
     assert check(name, cases.right).passed
+
+
+ORDERS = {
+    "build_on_it.take_over": TAKE_OVER,
+    "garbage.compaction": COMPACTION,
+    "repair.order": REPAIR,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ORDERS)
+def test_an_order_passes_only_if_it_contains_each_step_once(name: str) -> None:
+    steps = list(ORDERS[name])
+    assert check(name, steps).passed
+    for answer in (steps[:-1], [*steps, steps[0]], steps[:1] * len(steps), steps[0], 5):
+        assert f"each of the {len(steps)} steps exactly once" in check(name, answer).message
 
 
 def test_each_function_that_an_exercise_asks_for_has_generated_cases() -> None:

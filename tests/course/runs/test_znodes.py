@@ -2,12 +2,11 @@
 
 import pytest
 
-from labkit.course.runs.znodes import SetLayout, znodes_of
-from labkit.system.metadata.ledger_layout import LAYOUTS
+from labkit.course.runs.znodes import ledger_paths, znodes_of
 from labkit.system.model.ledger import LedgerState
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import At, On
+from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Write
 
 
@@ -27,8 +26,7 @@ def test_the_tree_is_that_of_its_moment() -> None:
 
 
 @pytest.mark.parametrize(("layout", "folder"), [("flat", ""), ("hierarchical", "/00/0000")])
-def test_a_layout_that_was_set_says_where_ledgers_lie(layout: str, folder: str) -> None:
-    steps = SetLayout(LAYOUTS[layout]), Write(entries=1, when=At(50))
-    (znodes,) = znodes_of(Scenario(Cluster(3), steps), [At(100)])
-    (path,) = [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L0")]
-    assert path.startswith(f"/ledgers{folder}/L0")
+def test_a_layout_determines_the_paths_of_ledgers(layout: str, folder: str) -> None:
+    paths = ledger_paths(layout)
+    assert len(paths) == 3
+    assert all(path.startswith(f"/ledgers{folder}/L0") for path in paths)

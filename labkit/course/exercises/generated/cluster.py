@@ -32,30 +32,6 @@ def denials(draw: Draw) -> tuple[int, int, int, int]:
     return denied, draw.number(0, write_quorum - denied), write_quorum, ack_quorum
 
 
-def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
-    """Return the LAC that a reader knows, and each bookie's newest entry together with the LAC that
-    this entry carries.
-
-    The LACs in a writer's entries never decrease. However, an entry that recovery wrote back may
-    carry a smaller LAC, namely the LAC that recovery knew.
-    """
-    newest: list[tuple[int, int]] = []
-    confirmed = entry_id = -1
-    while len(newest) < 5 and draw.number(0, 3):
-        entry_id = draw.id(entry_id + 1)
-        confirmed = max(confirmed, entry_id - 1 - draw.one_of((0, 0, 1, 2, 9)))
-        was_written_back = draw.chance(25)
-        carried = draw.number(-1, confirmed) if was_written_back else confirmed
-        newest += [(entry_id, carried)] * draw.number(1, 2)
-    known = draw.one_of((-1, confirmed, confirmed + 1, max(-1, confirmed - 1)))
-    return known, draw.shuffled(newest)
-
-
-def reports(draw: Draw) -> tuple[list[int], int]:
-    """Return the LACs that bookies report, and the first entry of the last segment."""
-    return [draw.id(-1) for _ in range(draw.number(0, 7))], draw.id()
-
-
 def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
     """Return the time at which each bookie went missing, the delay, and the current time."""
     now = draw.one_of((20.0, 100.0, 90_000.0))

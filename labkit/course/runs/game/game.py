@@ -68,16 +68,17 @@ class Game(Play):
         broken = sorted(self.played.broken, key=lambda each: each.name != self.level.promise)
         return broken[:1]
 
-    def left(self, kind: str) -> int:
+    def _left(self, kind: str) -> int:
         """Return how many more power cuts (`crash`) or losses (`lose`) the level allows."""
-        most = {"crash": self.level.crashes, "lose": self.level.losses}.get(kind, 0)
-        return most - sum(move.startswith(f"{kind} ") for move in self.played.moves)
+        return self.level.allowed(kind) - sum(
+            move.startswith(f"{kind} ") for move in self.played.moves
+        )
 
     has_waits = False
 
     def offers(self, move: str) -> bool:
         kind = move.split(maxsplit=1)[0]
-        return not self.has_won and (kind == "deliver" or self.left(kind) > 0)
+        return not self.has_won and (kind == "deliver" or self._left(kind) > 0)
 
     def remarks(self) -> list[Remark]:
         level, moves = self.level, len(self.played.moves)
@@ -90,8 +91,8 @@ class Game(Play):
         par = f", par {level.par} (all shorter plays were tried)" if self.is_faulty else ""
         score = [f"{counted(moves, 'move')}{par}"]
         for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
-            if getattr(level, "crashes" if kind == "crash" else "losses"):
-                score.append(f"{what}: {self.left(kind)}")
+            if level.allowed(kind):
+                score.append(f"{what}: {self._left(kind)}")
         return [*lines, ("; ".join(score), "ink")]
 
     def outcome(self) -> list[Remark]:
@@ -108,8 +109,8 @@ class Game(Play):
         return lines
 
     def _missed(self) -> str:
-        unused = " You can still cut the power of a bookie." if self.left("crash") else ""
-        unused += " You could still have lost a message." if self.left("lose") else ""
+        unused = " You can still cut the power of a bookie." if self._left("crash") else ""
+        unused += " You could still have lost a message." if self._left("lose") else ""
         return (
             "The run has ended, because no message was in flight, and the goal was not reached."
             f"{unused} Undo some moves, or start over."

@@ -72,6 +72,10 @@ class Level:
     def par(self) -> int:
         return len(self.solution)
 
+    def allowed(self, kind: str) -> int:
+        """Return how many power cuts (`crash`) or losses (`lose`) the level allows."""
+        return {"crash": self.crashes, "lose": self.losses}.get(kind, 0)
+
 
 def _moves(text: str) -> tuple[str, ...]:
     """Parse a list of moves from text in which the word `deliver` is omitted."""

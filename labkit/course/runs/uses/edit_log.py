@@ -34,12 +34,12 @@ class StepError(LabkitError):
 class NameNode:
     """A name node, which is on standby until it takes over the log."""
 
-    def __init__(self, client: BookKeeper, path: str = "/namenode/edits") -> None:
+    def __init__(self, client: BookKeeper) -> None:
         self.directories: set[str] = set()
         self.is_active = False
         self.ledger_id = -1
         self._client = client
-        self._list = LedgerList(client.store, path)
+        self._list = LedgerList(client.store, "/namenode/edits")
         self._ids: tuple[int, ...] | None = None
         self._writer: LedgerWriter | None = None
 

@@ -50,18 +50,14 @@ class OffsetStore:
     """
 
     def __init__(
-        self,
-        client: BookKeeper,
-        newest: Newest = newest,
-        records_per_ledger: int = 100,
-        path: str = "/offsets",
+        self, client: BookKeeper, newest: Newest = newest, records_per_ledger: int = 100
     ) -> None:
         self.offsets: dict[str, int] = {}
         self.ledger_id = -1
         self._client = client
         self._newest = newest
         self._limit = records_per_ledger
-        self._list = LedgerList(client.store, path)
+        self._list = LedgerList(client.store, "/offsets")
         self._writer: LedgerWriter | None = None
         self._count = 0
 

@@ -17,6 +17,7 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import BadVersionError, NodeExistsError, NoNodeError
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
 
+_PATH = "/snapshots"
 Ledger = tuple[int, str, int]
 """A ledger's id, the name of its snapshot, and its version, from 1 on."""
 Named = dict[str, tuple[int, int]]
@@ -55,12 +56,9 @@ class _Node:
 class SnapshotStore:
     """Stores snapshots by name. Any number of clients can use the store at the same time."""
 
-    def __init__(
-        self, client: BookKeeper, chunk_bytes: int = 1000, path: str = "/snapshots"
-    ) -> None:
+    def __init__(self, client: BookKeeper, chunk_bytes: int = 1000) -> None:
         self._client = client
         self._chunk_bytes = chunk_bytes
-        self._path = path
 
     async def put(self, name: str, data: bytes) -> int:
         """Store the next version and return the id of its ledger.
@@ -76,7 +74,7 @@ class SnapshotStore:
             await writer.add(data[start : start + self._chunk_bytes])
         await writer.close()
         node = json.dumps({"version": version, "ledger": writer.ledger_id}).encode()
-        store, path = self._client.store, f"{self._path}/{name}"
+        store, path = self._client.store, f"{_PATH}/{name}"
         try:
             if before.node_version < 0:
                 await store.create(path, node)
@@ -121,14 +119,14 @@ class SnapshotStore:
     async def _read_named(self) -> Named:
         named = {}
         with suppress(NoNodeError):
-            for name in await self._client.store.children(self._path):
+            for name in await self._client.store.children(_PATH):
                 node = await self._read(name)
                 named[name] = node.version, node.ledger_id
         return named
 
     async def _read(self, name: str) -> _Node:
         try:
-            data, node_version = await self._client.store.get(f"{self._path}/{name}")
+            data, node_version = await self._client.store.get(f"{_PATH}/{name}")
         except NoNodeError:
             return _Node()
         stored = json.loads(data)

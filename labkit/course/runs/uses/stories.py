@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from labkit.course.runs.do_step import Do
@@ -87,7 +88,6 @@ def name_nodes(
     steps: Sequence[str] = TAKE_OVER,
     dies_after: int | None = None,
     edits: int = 30,
-    faults: Sequence[Fault] = (),
 ) -> NameNodes:
     """Run three name nodes that take over one after another.
 
@@ -97,18 +97,15 @@ def name_nodes(
     """
     log = _Log(edits)
 
-    async def first(node: ClientNode) -> None:
-        await log.serve(node, TAKE_OVER)
-
     async def second(node: ClientNode) -> None:
         if dies_after is None:
             await log.serve(node, steps)
         else:
             await NameNode(node.client).take_over(steps[:dies_after])
 
+    serve = partial(log.serve, steps=TAKE_OVER)
     took_over = Do(second, "n2", At(40))
-    played = (Do(first, "n1"), took_over, Do(first, "n3", At(90)))
-    trace = play(played, faults)
+    trace = play((Do(serve, "n1"), took_over, Do(serve, "n3", At(90))))
     took_over.result()
     return NameNodes(trace, tuple(log.answered), log.found)
 

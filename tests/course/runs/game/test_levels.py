@@ -6,7 +6,7 @@ import pytest
 
 from labkit.course.runs.game.game import Game
 from labkit.course.runs.game.levels import LEVELS, Level
-from labkit.course.runs.game.par import shorter_plays
+from labkit.course.runs.game.par import Shorter, shorter_plays
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.explore.orders.every_order import every_order
 from labkit.worlds.sim.play.played import Played, play
@@ -23,6 +23,11 @@ level_by_level = pytest.mark.parametrize("level", LEVELS, ids=lambda level: leve
 
 def wins(level: Level, played: Played) -> bool:
     return level.promise in [each.name for each in played.broken]
+
+
+def plays_below(par: int, level: Level) -> Shorter:
+    crashes, losses = level.crashes, level.losses
+    return shorter_plays(level.faulty, level.promise, crashes=crashes, losses=losses, par=par)
 
 
 def without(level: Level, number: int) -> tuple[str, ...]:
@@ -88,10 +93,7 @@ def test_the_correct_protocol_cannot_be_beaten(level: Level) -> None:
 
 @pytest.mark.parametrize("level", [_of_size(level) for level in LEVELS])
 def test_no_play_is_shorter_than_par(level: Level) -> None:
-    crashes, losses = level.crashes, level.losses
-    found = shorter_plays(
-        level.faulty, level.promise, crashes=crashes, losses=losses, par=level.par
-    )
+    found = plays_below(level.par, level)
     assert (found.plays, found.unfinished) == ((), 0)
     assert found.states == level.tried
 
@@ -115,10 +117,7 @@ FOUND_AT_PAR = [level for level in LEVELS[:7] if level.promise != "EveryCopyIsDu
 
 @pytest.mark.parametrize("level", FOUND_AT_PAR, ids=lambda level: level.title)
 def test_the_search_finds_plays_of_par(level: Level) -> None:
-    crashes, losses = level.crashes, level.losses
-    found = shorter_plays(
-        level.faulty, level.promise, crashes=crashes, losses=losses, par=level.par + 1
-    )
+    found = plays_below(level.par + 1, level)
     played = [play(scenario) for scenario in found.plays]
     assert played
     assert all(wins(level, each.to_the_end()) for each in played)
