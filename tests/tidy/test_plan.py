@@ -3,12 +3,24 @@
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def run_pytest(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval"]
+    return subprocess.run(
+        [*command, *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def test_java_is_not_started_without_its_marker() -> None:
@@ -29,20 +41,11 @@ def test_in_ci_a_test_that_failed_runs_once_more_alone(tmp_path: Path) -> None:
         "def test_fails_always():\n"
         "    assert not Path(__file__).with_name('broken').exists()\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval"]
-    run = partial(
-        subprocess.run,
-        [*command, "-p", "tests.once_more", unsteady.name],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    first = run()
+    first = run_pytest(tmp_path, "-p", "tests.once_more", unsteady.name)
     assert first.returncode == 0, first.stdout
     assert "once more, alone: 1 failed beside other tests" in first.stdout
     (tmp_path / "broken").touch()
-    assert run().returncode == 1
+    assert run_pytest(tmp_path, "-p", "tests.once_more", unsteady.name).returncode == 1
 
 
 @pytest.mark.slow
@@ -60,16 +63,7 @@ def test_a_worker_that_crashes_fails_the_test_that_it_ran_and_loses_no_other(
         (tmp_path / f"test_{name}.py").write_text(
             "".join(f"def test_{number}(): pass\n" for number in range(4))
         )
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:nbval"]
-    ended = subprocess.run(
-        [*command, "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ended = run_pytest(tmp_path, "-n", "2")
     assert "1 failed, 10 passed" in ended.stdout
     assert "crashed while running 'test_crash.py::test_crash'" in ended.stdout
 
@@ -84,16 +78,8 @@ def test_of_a_sampled_table_one_row_is_chosen_and_the_others_are_further(tmp_pat
         "@pytest.mark.parametrize('row', 'abc')\n"
         "def test_row(row): pass\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval"]
     chosen = {
-        expression: subprocess.run(
-            [*command, "--collect-only", "-m", expression, str(tmp_path)],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout
+        expression: run_pytest(tmp_path, "--collect-only", "-m", expression).stdout
         for expression in ("further", "not further")
     }
     assert "test_row[a]" in chosen["not further"]

@@ -32,18 +32,17 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     """
     points = read_points(arguments.points) if arguments.points else None
     students = read_class_list(arguments.students) if arguments.students else {}
-    is_sandboxed = not arguments.without_sandbox
-    if is_sandboxed and not arguments.spark:
+    limits = Limits(exercise_s=arguments.seconds, is_sandboxed=not arguments.without_sandbox)
+    if limits.is_sandboxed and not arguments.spark:
         require_sandbox()
     submissions = submissions_of(arguments.folders)
-    limits = Limits(exercise_s=arguments.seconds)
-    run = UnfinishedRun(arguments.out, f"{__version__} {limits} {is_sandboxed}")
+    run = UnfinishedRun(arguments.out, f"{__version__} {limits}")
     passed = passed_before(arguments.out)
     done = {each: found for each in submissions if (found := run.graded(each)) is not None}
     if done:
         say(f"an interrupted run graded {len(done)} of {len(submissions)} submissions; resuming")
     rest = [each for each in submissions if each not in done]
-    for graded in _grade(rest, limits, is_sandboxed, arguments):
+    for graded in _grade(rest, limits, arguments):
         say("\n".join([table(graded.results), *map(printable, graded.problems)]))
         student = graded.submission.student
         shown = [
@@ -77,10 +76,7 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
 
 
 def _grade(
-    submissions: list[Submission],
-    limits: Limits,
-    is_sandboxed: bool,
-    arguments: argparse.Namespace,
+    submissions: list[Submission], limits: Limits, arguments: argparse.Namespace
 ) -> Iterator[Graded]:
     if arguments.spark:
         # Imported here because importing Spark is slow.
@@ -90,9 +86,9 @@ def _grade(
         from labkit.course.grading.on_spark import grade_all_on_spark  # noqa: PLC0415
 
         jobs = arguments.jobs or _JOBS_ON_SPARK
-        return grade_all_on_spark(spark, submissions, limits, is_sandboxed, jobs)
+        return grade_all_on_spark(spark, submissions, limits, jobs)
     jobs = arguments.jobs or max(1, (os.cpu_count() or 1) - 1)
-    return grade_all(submissions, limits, is_sandboxed, jobs)
+    return grade_all(submissions, limits, jobs)
 
 
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:

@@ -53,11 +53,13 @@ def read_points(file: Path) -> dict[str, Worth]:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             head = lines.readline()
             lines.seek(0)
-            reader = csv.DictReader(lines, delimiter=delimiter_of(head))
+            reader = csv.DictReader(lines, restval="", delimiter=delimiter_of(head))
             if reader.fieldnames is None or {"exercise", "points"} - set(reader.fieldnames):
                 raise ValueError(f"its first line has the columns {reader.fieldnames}")
             for row in reader:
-                name = _known(row["exercise"])
+                name = row["exercise"]
+                if name not in step_names():
+                    find(name)
                 worth = Worth(float(row["points"]), float(row.get("attempted") or 0))
                 if name in points:
                     raise ValueError(f"{name} is listed twice")
@@ -67,20 +69,13 @@ def read_points(file: Path) -> dict[str, Worth]:
                         " attempted"
                     )
                 points[name] = worth
-    except (TypeError, ValueError, NoSuchExerciseError) as error:
+    except (ValueError, NoSuchExerciseError) as error:
         raise PointsError(
             f"{file} is not a list of points: {error}; the first line must be `exercise,points`"
             " or `exercise,points,attempted`, and every other line an exercise and its points, for"
             " example `quorums.write_set,2`"
         ) from None
     return points
-
-
-def _known(name: str) -> str:
-    """Return the name if it is the name of an exercise or a step. Raises `NoSuchExerciseError`
-    otherwise.
-    """
-    return name if name in step_names() else find(name).name
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ affected.
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict
 from functools import partial
 
 import pyarrow as pa
@@ -29,17 +28,13 @@ by itself.
 
 
 def grade_all_on_spark(
-    spark: SparkSession,
-    submissions: list[Submission],
-    limits: Limits,
-    is_sandboxed: bool,
-    jobs: int,
+    spark: SparkSession, submissions: list[Submission], limits: Limits, jobs: int
 ) -> Iterator[Graded]:
     """Yield the outcomes as submissions are graded, `jobs` at a time.
 
     The executors must be able to read the submissions under the same paths as this process.
     """
-    work = partial(_grade_in_task, spark, limits=limits, is_sandboxed=is_sandboxed)
+    work = partial(_grade_in_task, spark, limits=limits)
     with ThreadPoolExecutor(jobs) as threads:
         waiting = [threads.submit(work, each) for each in submissions]
         try:
@@ -50,10 +45,8 @@ def grade_all_on_spark(
                 each.cancel()
 
 
-def _grade_in_task(
-    spark: SparkSession, submission: Submission, limits: Limits, is_sandboxed: bool
-) -> Graded:
-    task = partial(grade_in_executor, submission, limits, is_sandboxed)
+def _grade_in_task(spark: SparkSession, submission: Submission, limits: Limits) -> Graded:
+    task = partial(grade_in_executor, submission, limits)
     job = spark.range(0, 1, 1, 1).mapInArrow(task, "graded string")
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
@@ -62,9 +55,7 @@ def _grade_in_task(
         except (PySparkException, Py4JError) as error:
             failure = error
         else:
-            stored = json.loads(row["graded"])
-            results = [Result(**each) for each in stored["results"]]
-            return Graded(submission, results, stored["rows"], stored["problems"])
+            return Graded.restored(submission, json.loads(row["graded"]))
     why = f"The Spark task that graded this submission failed {_ATTEMPTS} times: {failure}"
     result = Result.bounded(
         student=submission.student, exercise=WHOLE, outcome=NOT_GRADED, message=why
@@ -73,12 +64,7 @@ def _grade_in_task(
 
 
 def grade_in_executor(
-    submission: Submission, limits: Limits, is_sandboxed: bool, _: Iterator[pa.RecordBatch]
+    submission: Submission, limits: Limits, _: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    graded = grade(submission, limits, is_sandboxed)
-    stored = {
-        "results": [asdict(each) for each in graded.results],
-        "rows": graded.rows,
-        "problems": graded.problems,
-    }
+    stored = grade(submission, limits).stored()
     yield pa.RecordBatch.from_pydict({"graded": [json.dumps(stored)]})

@@ -11,12 +11,12 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Self
 
 from labkit.course.checking.forked_check import limit_memory
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
@@ -53,21 +53,29 @@ class Graded:
     rows: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
+    def stored(self) -> dict[str, Any]:
+        """Return everything except the submission, as values that JSON can represent."""
+        results = [asdict(each) for each in self.results]
+        return {"results": results, "rows": self.rows, "problems": self.problems}
 
-def grade(submission: Submission, limits: Limits, is_sandboxed: bool = True) -> Graded:
-    [graded] = grade_all([submission], limits, is_sandboxed, jobs=1)
+    @classmethod
+    def restored(cls, submission: Submission, stored: Mapping[str, Any]) -> Self:
+        results = [Result(**each) for each in stored["results"]]
+        return cls(submission, results, stored["rows"], stored["problems"])
+
+
+def grade(submission: Submission, limits: Limits) -> Graded:
+    [graded] = grade_all([submission], limits, jobs=1)
     return graded
 
 
-def grade_all(
-    submissions: list[Submission], limits: Limits, is_sandboxed: bool, jobs: int
-) -> Iterator[Graded]:
+def grade_all(submissions: list[Submission], limits: Limits, jobs: int) -> Iterator[Graded]:
     """Yield the outcomes as submissions are graded, `jobs` at a time."""
     waiting, running = deque(submissions), dict[Connection, _Judge]()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                process = _Judge(waiting.popleft(), limits, is_sandboxed)
+                process = _Judge(waiting.popleft(), limits)
                 running[process.connection] = process
             first = min(each.until for each in running.values())
             for ready in wait(list(running), max(0.0, first - time.monotonic())):
@@ -84,7 +92,7 @@ def grade_all(
 
 
 class _Judge:
-    def __init__(self, submission: Submission, limits: Limits, is_sandboxed: bool) -> None:
+    def __init__(self, submission: Submission, limits: Limits) -> None:
         self._submission, self._limits = submission, limits
         self._notebooks: list[dict[str, Result | None]] = []
         self.graded = Graded(submission, [])
@@ -95,7 +103,7 @@ class _Judge:
         self.connection, writer = context.Pipe(duplex=False)
         self._channel = PipeChannel(self.connection.fileno(), -1, _MAX_MESSAGE_BYTES, 0)
         self._process = context.Process(
-            target=_run_judge, args=(writer, submission, limits, is_sandboxed), daemon=True
+            target=_run_judge, args=(writer, submission, limits), daemon=True
         )
         self._process.start()
         writer.close()
@@ -158,9 +166,7 @@ def _rank(result: Result) -> int:
     return (PASSED, NOT_GRADED, REFUSED, OPEN, NOT_HANDED_IN).index(result.outcome)
 
 
-def _run_judge(
-    connection: Connection, submission: Submission, limits: Limits, is_sandboxed: bool
-) -> None:
+def _run_judge(connection: Connection, submission: Submission, limits: Limits) -> None:
     """Grade the submission and send each result as soon as it is known. This runs in the judge."""
     import resource  # noqa: PLC0415 - Windows has none
 
@@ -174,13 +180,10 @@ def _run_judge(
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limits.submission_s), most))
     channel = PipeChannel(-1, connection.fileno(), 0, _MAX_MESSAGE_BYTES)
     try:
-        _report(channel, submission, limits, is_sandboxed)
+        _report(channel, submission, limits)
         end = NOT_GRADED, ""
     except (MemoryError, RecursionError):
-        end = (
-            REFUSED,
-            "This submission exceeds the memory limit, or is nested too deeply.",
-        )
+        end = REFUSED, "This submission exceeds the memory limit, or is nested too deeply."
     except Exception as error:  # noqa: BLE001
         # Report the error but do not print it, because its text may come from a student.
         text = f"{type(error).__name__}: {error}"[:300]
@@ -188,13 +191,11 @@ def _run_judge(
     channel.send({"end": end})
 
 
-def _report(
-    channel: PipeChannel, submission: Submission, limits: Limits, is_sandboxed: bool
-) -> None:
+def _report(channel: PipeChannel, submission: Submission, limits: Limits) -> None:
     # This import takes time and memory, so only the judges execute it.
     from labkit.course.grading.grade import grade_exercises  # noqa: PLC0415
 
-    for each in grade_exercises(submission, limits, is_sandboxed):
+    for each in grade_exercises(submission, limits):
         channel.send({"plan": each} if isinstance(each, tuple) else {"result": asdict(each)})
     rows, problems = rows_of(submission.student, submission.records)
     channel.send({"rows": rows, "problems": problems})

@@ -135,8 +135,19 @@ def _stored_rows(file: Path) -> list[dict[str, Any]]:
 
 def write_page(student: str, results: list[Result], page: Path) -> None:
     """Write the page for one student. Raises `OSError` if the page cannot be written."""
+    exercises = [result for result in results if is_exercise(result.exercise)]
+    graded = [result for result in exercises if result.outcome != NOT_GRADED]
+    passed = sum(result.outcome == PASSED for result in graded)
+    title = f"{escape(student)}: {passed} of {len(graded)} exercises passed"
+    if rest := len(exercises) - len(graded):
+        title += f", {rest} not graded"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(_page(student, results), encoding="utf-8")
+    page.write_text(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{STYLE}</style>"
+        f"<h1>{title}</h1>{''.join(map(_section, results))}</html>\n",
+        encoding="utf-8",
+    )
 
 
 def page_of(student: str, folder: Path) -> Path:
@@ -150,20 +161,6 @@ def page_of(student: str, folder: Path) -> Path:
     if re.fullmatch("[a-z0-9_]+", student) is None or name != student:
         name += f"-{sha256(student.encode()).hexdigest()[:12]}"
     return folder / "students" / f"{name}.html"
-
-
-def _page(student: str, results: list[Result]) -> str:
-    exercises = [result for result in results if is_exercise(result.exercise)]
-    graded = [result for result in exercises if result.outcome != NOT_GRADED]
-    passed = sum(result.outcome == PASSED for result in graded)
-    title = f"{escape(student)}: {passed} of {len(graded)} exercises passed"
-    if rest := len(exercises) - len(graded):
-        title += f", {rest} not graded"
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style>"
-        f"<h1>{title}</h1>{''.join(map(_section, results))}</html>\n"
-    )
 
 
 def _section(result: Result) -> str:

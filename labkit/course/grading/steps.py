@@ -24,8 +24,8 @@ from typing import Any
 
 from labkit.course.checking.card import CardState
 from labkit.course.checking.exercise import RaisedThereError
-from labkit.course.checking.forked_check import Stopped, in_forked_copy
-from labkit.course.grading.isolation.sandbox import Limits, processor_s_of
+from labkit.course.checking.forked_check import Stopped
+from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.results import (
     KILLED,
@@ -59,32 +59,27 @@ _LIMIT_FACTOR = 3
 _OUTCOMES = {str(CardState.PASSED): PASSED, str(CardState.REFUSED): REFUSED}
 
 
-def exercise_name(track_name: str, number: int) -> str:
-    """Return the name under which a step appears in points, grades and reports, such as
-    "bookie.1".
-    """
-    return f"{track_name}.{number}"
-
-
 def step_names() -> list[str]:
     """Return the names of all steps that are graded."""
-    return [exercise_name(name, step.number) for name in TRACK_FILES for step in _graded(name)]
+    return [name for track_name in TRACK_FILES for name in _graded(track_name)]
 
 
-def _graded(track_name: str) -> list[Step]:
-    return [step for step in track(track_name).steps if not step.is_live]
+def _graded(track_name: str) -> dict[str, Step]:
+    """Return the graded steps by the name under which each appears in points, grades and reports,
+    such as "bookie.1".
+    """
+    steps = track(track_name).steps
+    return {f"{track_name}.{step.number}": step for step in steps if not step.is_live}
 
 
-def grade_steps(
-    student: str, file: Path, limits: Limits, is_sandboxed: bool
-) -> Iterator[tuple[str, ...] | Result]:
+def grade_steps(student: str, file: Path, limits: Limits) -> Iterator[tuple[str, ...] | Result]:
     """Yield the names of all steps, and then the result of each step.
 
     Raises `MissingPart` if no process can be started.
     """
     [name] = [each for each, file_name in TRACK_FILES.items() if file_name == file.name]
     steps = _graded(name)
-    yield tuple(exercise_name(name, step.number) for step in steps)
+    yield tuple(steps)
     allowed = replace(limits, exercise_s=_LIMIT_FACTOR * limits.exercise_s)
     source = ""
     try:
@@ -96,18 +91,14 @@ def grade_steps(
         problem = "the file is nested too deeply, or too large."
     with ExitStack() as stack:
         connection: SubmissionConnection | None = None
-        for step in steps:
-            result = partial(
-                Result.bounded, student=student, exercise=exercise_name(name, step.number)
-            )
+        for exercise, step in steps.items():
+            result = partial(Result.bounded, student=student, exercise=exercise)
             if problem:
                 yield result(outcome=REFUSED, message=f"{file.name}: {problem}")
                 continue
             if connection is None or not connection.is_responsive():
                 stack.close()
-                connection = stack.enter_context(
-                    SubmissionConnection(_JUDGE_CELLS, allowed, is_sandboxed)
-                )
+                connection = stack.enter_context(SubmissionConnection(_JUDGE_CELLS, allowed))
             began = time.monotonic()
             graded = result(**_judged(connection, name, step, source, allowed))
             yield replace(graded, seconds=round(time.monotonic() - began, 3))
@@ -143,13 +134,8 @@ def _judged(
     """Return the outcome of the step, and the strings of its result."""
 
     def ask(judge: str) -> Any:
-        return in_forked_copy(
-            partial(_response, (name, step.number, source)),
-            connection.answers[judge],
-            limits.exercise_s,
-            wall_s=limits.elapsed_s,
-            processor_s=lambda copy: processor_s_of(copy) + connection.processor_s(),
-        )
+        response = partial(_response, (name, step.number, source))
+        return connection.run_trial(response, connection.answers[judge])
 
     if not connection.is_loaded:
         # The cells are labkit's own, so only the machine can have caused this problem.

@@ -5,12 +5,12 @@ Until the run completes, the report folder contains one file per graded submissi
 
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 from labkit.course.grading.processes import Graded
-from labkit.course.grading.results import NOT_GRADED, Result
+from labkit.course.grading.results import NOT_GRADED
 from labkit.course.grading.submissions import Submission
 from labkit.shipped_files import put_whole
 
@@ -32,8 +32,7 @@ class UnfinishedRun:
             return None
         if stored["of"] != self._state_of(submission):
             return None
-        results = [Result(**each) for each in stored["results"]]
-        return Graded(submission, results, stored["rows"], stored["problems"])
+        return Graded.restored(submission, stored)
 
     def keep(self, graded: Graded) -> Graded:
         """Store the outcome, and return it without its pictures, which are shown on the student's
@@ -44,12 +43,7 @@ class UnfinishedRun:
         """
         graded = replace(graded, results=[replace(each, picture="") for each in graded.results])
         if all(each.outcome != NOT_GRADED for each in graded.results):
-            stored = {
-                "of": self._state_of(graded.submission),
-                "results": [asdict(each) for each in graded.results],
-                "rows": graded.rows,
-                "problems": graded.problems,
-            }
+            stored = {"of": self._state_of(graded.submission), **graded.stored()}
             put_whole(self._file(graded.submission), json.dumps(stored).encode())
         return graded
 

@@ -8,6 +8,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +20,6 @@ from labkit.course.checking.record import FILE
 from labkit.course.grading import command, grade
 from labkit.course.grading.grade import grade_exercises
 from labkit.course.grading.isolation import sandbox
-from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.processes import Graded, grade_all
 from labkit.course.grading.report import table
@@ -28,14 +28,14 @@ from labkit.course.grading.submissions import Submission, submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun
 from labkit.system.model.missing_part import MissingPart
 from tests.course.grading.notebooks import RIGHT, cells, write_notebook
-from tests.course.grading.test_grade import PATIENT, has_sandbox, shut_in
+from tests.course.grading.test_grade import HERE, PATIENT, TRUSTED, results_here, shut_in
 
-QUICK = Limits(exercise_s=2.0, load_s=40.0, cell_s=2)
+QUICK = replace(HERE, exercise_s=2.0, load_s=40.0, cell_s=2)
 
 
 def class_of(tmp_path: Path) -> list[Graded]:
     """Grade the class in this folder."""
-    return list(grade_all(submissions_of(sorted(tmp_path.iterdir())), QUICK, has_sandbox(), 2))
+    return list(grade_all(submissions_of(sorted(tmp_path.iterdir())), QUICK, 2))
 
 
 def results_of(tmp_path: Path) -> dict[str, list[Result]]:
@@ -116,7 +116,7 @@ def test_a_link_is_named_after_itself_and_may_lead_nowhere(tmp_path: Path) -> No
     (tmp_path / "eve").symlink_to("nowhere")
     found = submissions_of(sorted(tmp_path.iterdir()))
     assert [each.student for each in found] == ["ada", "bob", "eve"]
-    [_, result] = grade_exercises(found[2], QUICK, False)
+    [_, result] = grade_exercises(found[2], TRUSTED)
     assert isinstance(result, Result)
     assert result.outcome == REFUSED
 
@@ -146,20 +146,36 @@ def test_a_deep_or_crowded_folder_is_a_result(tmp_path: Path) -> None:
             folder.rmdir()  # pytest cannot delete a folder that is nested so deeply
     assert "more than 100 files of the same kind" in first.problem
     assert second.notebooks == (deep / "05.ipynb",)
-    [_, result] = grade_exercises(first, QUICK, False)
+    [_, result] = grade_exercises(first, TRUSTED)
     assert isinstance(result, Result)
     assert (result.outcome, result.exercise) == (NOT_GRADED, "-")
 
 
-CODE = {
+INSIDE = (
+    "import gc, os\ndef f(*_):\n"
+    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
+)
+FUNCTIONS = {
+    "raises_long": "def f(*_): raise ValueError('x' * 100_000_000)",
+    "raises_slowly": "class E(Exception):\n    def __str__(self):\n        while True: pass\n"
+    "def f(*_): raise E",
+    "loops": "def f(*_):\n    while True:\n        try:\n            while True: pass\n"
+    "        except BaseException: pass",
+    "large_number": "f = lambda *_: (10**4000,)",
+    "deep_return": "def f(*_):\n    value = ()\n    for _ in range(900): value = (value,)\n"
+    "    return value",
+    "ends": "import os\ndef f(*_): os._exit(0)",
+    "half": INSIDE
+    + "    os.write(inside._channel._outgoing, b'\\0\\0\\1\\0{')\n    while True: pass",
+    "huge_message": INSIDE
+    + "    os.write(inside._channel._outgoing, b'\\xff\\xff\\xff\\xff{')\n    while True: pass",
+    "nested_message": INSIDE
+    + "    os.write(inside._channel._outgoing, b'\\0\\0\\x80\\0' + b'[' * 0x8000)",
+}
+CODE = {name: f"{code}\ncheck('quorums.write_set', f)" for name, code in FUNCTIONS.items()} | {
     "swallows": "while True:\n    try:\n        check('quorums.write_set', 1)\n"
     "    except BaseException:\n        pass",
     "talks": "text = 'x' * 3_000_000\nwhile True: check('quorums.write_set', text)",
-    "raises_long": "def f(*_): raise ValueError('x' * 100_000_000)\ncheck('quorums.write_set', f)",
-    "raises_slowly": "class E(Exception):\n    def __str__(self):\n        while True: pass\n"
-    "def f(*_): raise E\ncheck('quorums.write_set', f)",
-    "loops": "def f(*_):\n    while True:\n        try:\n            while True: pass\n"
-    "        except BaseException: pass\ncheck('quorums.write_set', f)",
     "colliding": "modulus = 2**61 - 1\n"
     "check('quorums.write_set', {i * modulus for i in range(1)})\n"
     "import labkit.course.grading.values as v\nimport __main__, gc\n"
@@ -170,22 +186,6 @@ CODE = {
     "deep_value": "value = []\nfor _ in range(100_000): value = [value]\n"
     "check('quorums.write_set', value)",
     "large_value": "check('quorums.write_set', [0] * 10_000_000)",
-    "large_number": "check('quorums.write_set', lambda *_: (10**4000,))",
-    "deep_return": "def f(*_):\n    value = ()\n    for _ in range(900): value = (value,)\n"
-    "    return value\ncheck('quorums.write_set', f)",
-    "ends": "import os\ndef f(*_): os._exit(0)\ncheck('quorums.write_set', f)",
-    "half": "import gc, os\ndef f(*_):\n"
-    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
-    "    os.write(inside._channel._outgoing, b'\\0\\0\\1\\0{')\n    while True: pass\n"
-    "check('quorums.write_set', f)",
-    "huge_message": "import gc, os\ndef f(*_):\n"
-    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
-    "    os.write(inside._channel._outgoing, b'\\xff\\xff\\xff\\xff{')\n    while True: pass\n"
-    "check('quorums.write_set', f)",
-    "nested_message": "import gc, os\ndef f(*_):\n"
-    "    inside = next(o for o in gc.get_objects() if type(o).__name__ == 'SubmissionProcess')\n"
-    "    os.write(inside._channel._outgoing, b'\\0\\0\\x80\\0' + b'[' * 0x8000)\n"
-    "check('quorums.write_set', f)",
 }
 """Notebook code that attacks the process that communicates with it."""
 
@@ -207,8 +207,8 @@ def test_no_code_of_a_student_ends_or_holds_up_the_class(tmp_path: Path) -> None
 
 def test_a_submission_that_takes_too_long_is_not_graded_further(tmp_path: Path) -> None:
     write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
-    hurried = Limits(exercise_s=0.001)
-    [graded] = grade_all(submissions_of([tmp_path / "ada"]), hurried, False, 1)
+    hurried = replace(TRUSTED, exercise_s=0.001)
+    [graded] = grade_all(submissions_of([tmp_path / "ada"]), hurried, 1)
     assert {each.outcome for each in graded.results} == {NOT_GRADED}
     assert "took more than 0.09 s" in graded.results[-1].message
 
@@ -223,10 +223,7 @@ def test_a_trial_that_allocates_by_an_answer_is_refused_and_not_the_submission(
 
     monkeypatch.setattr(grade, "card_of", allocates)
     write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
-    [submission] = submissions_of([tmp_path / "ada"])
-    results = [
-        each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
-    ]
+    results = results_here(tmp_path / "ada")
     assert results[0].message == "With this answer, the trial exceeds its memory limit."
     assert [each.outcome for each in results[1:]] == [OPEN, OPEN]
 
@@ -235,23 +232,18 @@ def test_where_the_sandbox_cannot_start_nothing_is_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
-    [submission] = submissions_of([tmp_path / "ada"])
 
     def none() -> None:
         raise MissingPart("bubblewrap", "there is none", "install it")
 
     monkeypatch.setattr(grade, "require_sandbox", none)
-    results = [
-        each for each in grade_exercises(submission, QUICK, True) if isinstance(each, Result)
-    ]
+    results = results_here(tmp_path / "ada", replace(QUICK, is_sandboxed=True))
     assert [each.outcome for each in results] == [NOT_GRADED] * 3
     assert results[0].message == "bubblewrap: there is none; install it"
     # The limit also applies if the check above finds no problem.
     monkeypatch.setattr(grade, "require_sandbox", lambda: None)
     monkeypatch.setattr(sandbox, "_MODULE", "labkit.nothing")
-    results = [
-        each for each in grade_exercises(submission, QUICK, False) if isinstance(each, Result)
-    ]
+    results = results_here(tmp_path / "ada")
     assert [each.outcome for each in results] == [NOT_GRADED] * 3
     assert "No module named labkit.nothing" in results[0].message
 
@@ -261,20 +253,17 @@ def test_a_process_that_cannot_be_started_during_a_trial_is_no_fault_of_the_answ
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
-    [submission] = submissions_of([tmp_path / "ada"])
 
     def starts_another(exercise: Exercise, learner: object) -> Card:
         def trial(_: object) -> str:
-            with SubmissionConnection([], QUICK, is_sandboxed=False):
+            with SubmissionConnection([], TRUSTED):
                 return "held"
 
         monkeypatch.setattr(sys, "executable", "/nothing")
         return card_of(replace(exercise, trial=trial), learner)
 
     monkeypatch.setattr(grade, "card_of", starts_another)
-    first = next(
-        each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
-    )
+    first, *_ = results_here(tmp_path / "ada")
     assert first.outcome == NOT_GRADED
     assert "cannot start a process" in first.message
 
@@ -365,19 +354,10 @@ def test_a_terminal_gets_no_escape_code_of_a_student(
     assert "\\u001b" in text
 
 
-def options(tmp_path: Path, *folders: Path) -> Namespace:
-    return Namespace(
-        folders=list(folders),
-        out=tmp_path / "grades",
-        seconds=20.0,
-        jobs=1,
-        without_sandbox=not has_sandbox(),
-        students=None,
-        points=None,
-        deadline=None,
-        feedback=False,
-        spark=False,
-    )
+def options(tmp_path: Path, *folders: Path, **changed: Any) -> Namespace:
+    usual: dict[str, Any] = dict.fromkeys(("students", "points", "deadline", "feedback", "spark"))
+    usual |= {"folders": list(folders), "out": tmp_path / "grades", "seconds": 60.0, "jobs": 1}
+    return Namespace(**usual | {"without_sandbox": not HERE.is_sandboxed} | changed)
 
 
 @pytest.mark.slow
@@ -414,7 +394,7 @@ def test_a_process_of_a_submission_that_dies_costs_only_that_submission(tmp_path
     (tmp_path / "ada" / "1.ipynb").write_text("{")
     graded = {
         each.submission.student: each.results
-        for each in grade_all([broken, *submissions_of([tmp_path / "ada"])], QUICK, False, 2)
+        for each in grade_all([broken, *submissions_of([tmp_path / "ada"])], TRUSTED, 2)
     }
     assert [each.outcome for each in graded["eve"]] == [NOT_GRADED]
     assert "labkit failed to grade this submission" in graded["eve"][0].message

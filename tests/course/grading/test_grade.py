@@ -3,8 +3,10 @@ import os
 import shutil
 import signal
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -36,6 +38,10 @@ from tests.course.grading.notebooks import (
 
 NOW = datetime(2026, 12, 1, 18, tzinfo=UTC)
 PATIENT = Limits(exercise_s=120, load_s=240, cell_s=60)
+TRUSTED = replace(PATIENT, is_sandboxed=False)
+LABKITS_OWN = "write_set is labkit's own function: write your own."
+LABKITS_ANSWER = "write_set is labkit's own answer: write your own."
+ON_IDLE = "Grade it again on an idle machine"
 
 
 def has_sandbox() -> bool:
@@ -46,57 +52,69 @@ def has_sandbox() -> bool:
     return True
 
 
-shut_in = pytest.mark.skipif(not has_sandbox(), reason="no bubblewrap here")
+HERE = replace(PATIENT, is_sandboxed=has_sandbox())
+shut_in = pytest.mark.skipif(not HERE.is_sandboxed, reason="no bubblewrap here")
 
 
-def grade_of(folder: Path, source: str, limits: Limits = PATIENT) -> list[Result]:
+def graded(folder: Path, source: str, limits: Limits = TRUSTED) -> list[Result]:
     write_notebook(folder / "lesson.ipynb", source)
     [submission] = submissions_of([folder])
-    return grade(submission, limits, is_sandboxed=False).results
+    return grade(submission, limits).results
 
 
-def results_here(folder: Path) -> list[Result]:
+def results_here(folder: Path, limits: Limits = TRUSTED) -> list[Result]:
     """Grade a submission in this process, so that a test's patches apply."""
     [submission] = submissions_of([folder])
-    return [
-        each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
-    ]
+    return [each for each in grade_exercises(submission, limits) if isinstance(each, Result)]
 
 
-def graded(tmp_path: Path, source: str, limits: Limits = PATIENT) -> Result:
-    return grade_of(tmp_path / "ada", source, limits)[0]
+def sleeping(seconds: float) -> str:
+    """Return a right answer whose first call sleeps, like code that waits for a busy processor."""
+    sleep = f"    import time; time.sleep(0 if naps else {seconds}); naps.append(1)\n"
+    return "naps = []\n" + RIGHT.replace("    return", f"{sleep}    return")
 
 
-@pytest.mark.core
-@pytest.mark.slow
-def test_a_right_answer_passes_across_the_border(tmp_path: Path) -> None:
-    result = graded(tmp_path, RIGHT)
-    assert (result.student, result.exercise, result.outcome) == (
-        "ada",
-        "quorums.write_set",
-        PASSED,
-    ), result.message
+FUNCTION, CALL = RIGHT.split("check(")
+BUSY = f"import time\ntime.sleep(1000)\n{RIGHT}"
 
 
 @pytest.mark.slow
-def test_nothing_that_a_submission_replaces_changes_the_verdict(tmp_path: Path) -> None:
-    result = graded(tmp_path, REPLACES)
-    assert result.outcome == REFUSED
-    assert result.asked
-
-
-@pytest.mark.slow
-def test_a_function_of_labkit_does_not_count(tmp_path: Path) -> None:
-    result = graded(tmp_path, LABKITS)
-    assert result.outcome == REFUSED
-    assert result.message == "write_set is labkit's own function: write your own."
-
-
-@pytest.mark.slow
-def test_a_function_that_calls_labkits_own_answer_does_not_count(tmp_path: Path) -> None:
-    result = graded(tmp_path, WRAPS)
-    assert result.outcome == REFUSED
-    assert "write_set is labkit's own answer: write your own." in result.message
+@pytest.mark.parametrize(
+    ("source", "changed", "outcome", "said"),
+    [
+        pytest.param(RIGHT, {}, PASSED, "", marks=pytest.mark.core, id="right"),
+        pytest.param(REPLACES, {}, REFUSED, "labkit called f(", id="replaces labkit's code"),
+        pytest.param(LABKITS, {}, REFUSED, LABKITS_OWN, id="labkit's function"),
+        pytest.param(WRAPS, {}, REFUSED, LABKITS_ANSWER, id="calls labkit's answer"),
+        pytest.param(sleeping(4), {"exercise_s": 3}, PASSED, "", id="only waits"),
+        pytest.param(sleeping(1000), {"exercise_s": 1}, NOT_GRADED, ON_IDLE, id="never ends"),
+        pytest.param(BUSY, {"cell_s": 1}, NOT_GRADED, "the cell did not end within 8 s", id="cell"),
+        pytest.param(BUSY, {"load_s": 3}, NOT_GRADED, "did not finish in time", id="notebook"),
+        pytest.param(
+            f"while True: pass\n{RIGHT}", {"cell_s": 1}, REFUSED, "CellTooLong", id="endless cell"
+        ),
+        *(
+            pytest.param(source, {}, PASSED, "", id=name)
+            for name, source in {
+                "keyword": f"{FUNCTION}check('quorums.write_set', learner=f)",
+                "keywords": f"{FUNCTION}check(name='quorums.write_set', learner=f)",
+                "uses the card": (
+                    "card = check('quorums.lost', lambda: 1)\ncard.link()\nassert card.passed\n"
+                    f"{RIGHT}"
+                ),
+                "magic commands": f"%matplotlib inline\n!ls\n{FUNCTION}check({CALL}",
+                "line that begins with an operator": RIGHT.replace("+ i) %", "+ i)\n      %"),
+            }.items()
+        ),
+    ],
+)
+def test_an_answer_is_graded_by_what_it_does_and_not_by_how_busy_the_machine_is(
+    tmp_path: Path, source: str, changed: dict[str, Any], outcome: str, said: str
+) -> None:
+    result = graded(tmp_path / "ada", source, replace(TRUSTED, **changed))[0]
+    assert (result.student, result.exercise) == ("ada", "quorums.write_set")
+    assert result.outcome == outcome, result
+    assert said in f"{result.message}\n{result.asked}"
 
 
 @pytest.mark.slow
@@ -105,17 +123,14 @@ def test_the_variant_in_a_notebook_is_graded_and_recorded(tmp_path: Path) -> Non
     content = json.loads(file.read_text())
     content["cells"][1]["metadata"]["tags"] = ["injected-parameters"]
     file.write_text(json.dumps(content))
-    [submission] = submissions_of([tmp_path / "ada"])
-    result = grade(submission, PATIENT, is_sandboxed=False).results[0]
+    result = results_here(tmp_path / "ada")[0]
     assert (result.outcome, result.variant) == (PASSED, 7), result.message
 
 
 @pytest.mark.slow
 def test_what_a_trials_function_raises_goes_through_the_answer(tmp_path: Path) -> None:
     passed, refused = (
-        next(
-            each for each in grade_of(tmp_path / name, source) if each.exercise == "garbage.dropped"
-        )
+        next(each for each in graded(tmp_path / name, source) if each.exercise == "garbage.dropped")
         for name, source in (("lets_through", DROPPED), ("catches", CATCHES))
     )
     assert passed.outcome == PASSED, passed.message
@@ -131,35 +146,9 @@ def test_a_function_that_never_returns_is_refused(
     # No matter how busy this machine is, the function must get its full second of processor time.
     monkeypatch.setattr(sandbox, "MAX_SLOWDOWN", 100)
     write_notebook(tmp_path / "ada" / "lesson.ipynb", HANGS)
-    [submission] = submissions_of([tmp_path / "ada"])
-    limits = Limits(exercise_s=1, load_s=240, cell_s=60)
-    results = [
-        each for each in grade_exercises(submission, limits, False) if isinstance(each, Result)
-    ]
-    result = results[0]
+    result = results_here(tmp_path / "ada", replace(TRUSTED, exercise_s=1))[0]
     assert result.outcome == REFUSED
     assert result.message == "The code does not terminate within 1 s of processor time."
-
-
-def sleeping(seconds: float) -> str:
-    """Return a right answer whose first call sleeps, like code that waits for a busy processor."""
-    sleep = f"    import time; time.sleep(0 if naps else {seconds}); naps.append(1)\n"
-    return "naps = []\n" + RIGHT.replace("    return", f"{sleep}    return")
-
-
-@pytest.mark.slow
-def test_time_that_a_right_answer_only_waits_does_not_count(tmp_path: Path) -> None:
-    result = graded(tmp_path, sleeping(4), Limits(exercise_s=3, load_s=240, cell_s=60))
-    assert result.outcome == PASSED, result.message
-
-
-@pytest.mark.slow
-def test_a_trial_that_a_busy_machine_could_not_end_is_not_held_against_the_student(
-    tmp_path: Path,
-) -> None:
-    result = graded(tmp_path, sleeping(1000), Limits(exercise_s=1, load_s=240, cell_s=60))
-    assert result.outcome == NOT_GRADED
-    assert "Grade it again on an idle machine" in result.message
 
 
 @pytest.mark.slow
@@ -264,9 +253,7 @@ def test_texts_that_utf8_cannot_hold_are_reported_and_stop_no_class(tmp_path: Pa
         (place / os.fsdecode(b"\xff.ipynb")).write_text("{")
     submissions = submissions_of(places)
     assert [each.student for each in submissions] == ["ad\\xe8", "ad\\xe9"]
-    results = [
-        result for each in grade_all(submissions, PATIENT, True, 2) for result in each.results
-    ]
+    results = [result for each in grade_all(submissions, PATIENT, 2) for result in each.results]
     assert {each.message.partition(":")[0] for each in results} == {"?.ipynb is not a notebook"}
     write(results, [], tmp_path / "grades", NOW)
     table(results).encode()
@@ -286,11 +273,10 @@ def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_pa
     write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
     (tmp_path / "bob").mkdir()
     _, submission = submissions_of([tmp_path / "ada", tmp_path / "bob"])
-    results = [
-        each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
-    ]
     assert submission.notebooks == ()
-    assert table(results).split(maxsplit=3) == [
+    _, result = grade_exercises(submission, TRUSTED)
+    assert isinstance(result, Result)
+    assert table([result]).split(maxsplit=3) == [
         "bob",
         "·",
         "-",
@@ -335,7 +321,7 @@ def test_results_are_in_the_order_of_the_lesson_whatever_needs_spark(
     monkeypatch.setattr(sandbox, "find_java", no_java)
     notebook = write_notebook(tmp_path / "ada.ipynb", "check('streaming.gaps', None)")
     [submission] = submissions_of([notebook])
-    plan, *results = grade_exercises(submission, PATIENT, False)
+    plan, *results = grade_exercises(submission, TRUSTED)
     assert plan == ("streaming.sink", "streaming.gaps")
     assert {each.exercise: each.outcome for each in results if isinstance(each, Result)} == {
         "streaming.sink": NOT_GRADED,
@@ -382,7 +368,7 @@ def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path
 
 @pytest.mark.slow
 def test_a_wrong_answers_page_links_to_its_run_without_the_students_code(tmp_path: Path) -> None:
-    result = graded(tmp_path, WRONG)
+    result = graded(tmp_path / "ada", WRONG)[0]
     assert RunLink.parse(result.link).code == ""
     write_page("ada", [result], tmp_path / "ada.html")
     page = (tmp_path / "ada.html").read_text()
@@ -412,26 +398,10 @@ def test_a_class_of_100_is_graded_whatever_some_of_them_do(tmp_path: Path) -> No
         for kind, (source, count) in CLASS.items()
         for number in range(count)
     ]
-    results = [own.results[0] for own in grade_all(submissions_of(places), Limits(), True, 2)]
+    results = [own.results[0] for own in grade_all(submissions_of(places), Limits(), 2)]
     assert len(results) == 100
     passed = Counter(each.student.split("-")[0] for each in results if each.outcome == PASSED)
     assert passed == {"right": 60}
-
-
-@pytest.mark.slow
-def test_an_answer_is_found_however_its_cell_calls_check(tmp_path: Path) -> None:
-    function, call = RIGHT.split("check(")
-    for number, source in enumerate(
-        (
-            function + "check('quorums.write_set', learner=f)",
-            function + "check(name='quorums.write_set', learner=f)",
-            f"card = check('quorums.lost', lambda: 1)\ncard.link()\nassert card.passed\n{RIGHT}",
-            f"%matplotlib inline\n!ls\n{function}check({call}",
-            RIGHT.replace("+ i) %", "+ i)\n      %"),
-        )
-    ):
-        result = graded(tmp_path / str(number), source)
-        assert (result.exercise, result.outcome) == ("quorums.write_set", PASSED), (source, result)
 
 
 @pytest.mark.slow
@@ -439,33 +409,9 @@ def test_of_two_notebooks_with_the_same_exercise_the_better_answer_counts(tmp_pa
     write_notebook(tmp_path / "ada" / "05-copy.ipynb", RIGHT)
     write_notebook(tmp_path / "ada" / "05.ipynb", "check('quorums.write_set', None)")
     [submission] = submissions_of([tmp_path / "ada"])
-    results = grade(submission, PATIENT, is_sandboxed=False).results
+    results = grade(submission, TRUSTED).results
     assert [each.exercise for each in results].count("quorums.write_set") == 1
     assert results[0].outcome == PASSED
-
-
-@pytest.mark.slow
-def test_a_cell_that_a_busy_machine_could_not_end_is_not_held_against_the_student(
-    tmp_path: Path,
-) -> None:
-    limits = Limits(exercise_s=120, load_s=240, cell_s=1)
-    slow = f"import time\ntime.sleep(1000)\n{RIGHT}"
-    result = graded(tmp_path, slow, limits)
-    assert result.outcome == NOT_GRADED, result
-    assert "the cell did not end within 8 s" in result.message
-    endless = f"while True: pass\n{RIGHT}"
-    result = graded(tmp_path / "endless", endless, limits)
-    assert result.outcome == REFUSED, result
-
-
-@pytest.mark.slow
-def test_a_notebook_that_a_busy_machine_could_not_load_is_not_held_against_the_student(
-    tmp_path: Path,
-) -> None:
-    slow = f"import time\ntime.sleep(1000)\n{RIGHT}"
-    result = graded(tmp_path, slow, Limits(exercise_s=120, load_s=3, cell_s=60))
-    assert result.outcome == NOT_GRADED, result
-    assert "did not finish in time" in result.message
 
 
 KILLS = "import os, signal\ndef kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -482,7 +428,7 @@ def test_a_process_that_the_kernel_killed_is_not_held_against_the_student(
 ) -> None:
     write_notebook(tmp_path / "ada" / "05.ipynb", source)
     [submission] = submissions_of([tmp_path / "ada"])
-    result = grade(submission, PATIENT, is_sandboxed=has_sandbox()).results[0]
+    result = grade(submission, HERE).results[0]
     assert result.outcome == NOT_GRADED, result
     assert "the machine ran out of memory" in result.message
 

@@ -2,7 +2,6 @@
 
 import csv
 import os
-from argparse import Namespace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from labkit.course.grading.report import write
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, WHOLE, Result
 from tests.course.grading.notebooks import RIGHT, WRONG, write_notebook
 from tests.course.grading.test_attacks import options
-from tests.course.grading.test_grade import NOW, has_sandbox
+from tests.course.grading.test_grade import NOW
 
 SET, LOST = "quorums.write_set", "quorums.lost"
 RESULTS = [
@@ -78,6 +77,7 @@ def test_a_spreadsheet_takes_no_name_and_no_id_for_a_formula(tmp_path: Path) -> 
         ("exercise,points\nquorums.write_set,-1\n", "has -1 points"),
         (f"exercise,points,attempted\n{SET},1,2\n", "2 if it is attempted"),
         ("exercise,points\nquorums.write_set\n", "float"),
+        ("points,exercise\n1\n", "no lesson with exercises named ''"),
         (f"exercise,points\n{SET},1\n{SET},1\n", "listed twice"),
     ],
 )
@@ -112,17 +112,14 @@ def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> 
     # The list says when Ada submitted, so the modification time of her file is ignored.
     in_time = (NOW - timedelta(hours=2)).isoformat()
     (tmp_path / "students.csv").write_text(f"student,handed_in\nada,{in_time}\nbob,\neve,\n")
-    arguments = Namespace(
-        folders=[tmp_path / "ada", tmp_path / "bob"],
-        out=tmp_path / "grades",
-        seconds=60.0,
+    arguments = options(
+        tmp_path,
+        *(tmp_path / "ada", tmp_path / "bob"),
         jobs=None,
-        without_sandbox=not has_sandbox(),
         students=tmp_path / "students.csv",
         points=written(tmp_path, f"exercise,points\n{SET},3\n"),
         deadline=NOW - timedelta(hours=1),
         feedback=True,
-        spark=False,
     )
     command.run_grade(arguments, lambda _: None)
     rows = grades_in(tmp_path / "grades")
@@ -194,8 +191,8 @@ def test_feedback_replaces_no_file_outside_the_submission(tmp_path: Path) -> Non
     for name in ("feedback.html", ".feedback.html.unfinished"):
         (tmp_path / "ada" / name).symlink_to(tmp_path / "grades.csv")
     (tmp_path / "bob" / "feedback.html").mkdir()
-    arguments = options(tmp_path, *(tmp_path / name for name in ("ada", "bob", "eve")))
-    arguments.feedback = True
+    folders = [tmp_path / name for name in ("ada", "bob", "eve")]
+    arguments = options(tmp_path, *folders, feedback=True)
     lines: list[str] = []
     command.run_grade(arguments, lines.append)
     assert (tmp_path / "grades.csv").read_text() == "the teacher's"

@@ -20,7 +20,7 @@ from labkit.course.grading.submissions import Submission, submissions_of
 from labkit.system.model.missing_part import MissingPart
 from tests.course.grading.notebooks import RIGHT, WRONG, write_notebook
 from tests.course.grading.test_attacks import options
-from tests.course.grading.test_grade import PATIENT, has_sandbox
+from tests.course.grading.test_grade import HERE
 
 pytestmark = pytest.mark.slow
 
@@ -38,8 +38,7 @@ def folders(tmp_path: Path) -> list[Path]:
 def test_grades_are_the_same_as_without_spark(tmp_path: Path, folders: list[Path]) -> None:
     written = []
     for on in (False, True):
-        arguments = options(tmp_path, *folders)
-        arguments.spark, arguments.out = on, tmp_path / f"grades-{on}"
+        arguments = options(tmp_path, *folders, spark=on, out=tmp_path / f"grades-{on}")
         lines: list[str] = []
         command.run_grade(arguments, lines.append)
         rows = pq.read_table(arguments.out / RESULTS).drop(["seconds", "graded_at"]).to_pylist()
@@ -54,20 +53,18 @@ def test_a_worker_that_dies_costs_only_its_own_submission(
 ) -> None:
     grade, marker = on_spark.grade_in_executor, tmp_path / "bob's worker has died"
 
-    def die(
-        submission: Submission, limits: Limits, is_sandboxed: bool, batches: Iterator[Any]
-    ) -> Iterator[Any]:
+    def die(submission: Submission, limits: Limits, batches: Iterator[Any]) -> Iterator[Any]:
         if submission.student == "eve":
             os._exit(1)
         if submission.student == "bob" and not marker.exists():
             marker.touch()
             os._exit(1)
-        yield from grade(submission, limits, is_sandboxed, batches)
+        yield from grade(submission, limits, batches)
 
     monkeypatch.setattr(on_spark, "grade_in_executor", die)
     graded = {
         each.submission.student: each.results
-        for each in grade_all_on_spark(spark, submissions_of(folders), PATIENT, has_sandbox(), 2)
+        for each in grade_all_on_spark(spark, submissions_of(folders), HERE, 2)
     }
     assert graded["ada"][0].outcome == PASSED
     assert graded["bob"][0].outcome != NOT_GRADED
@@ -80,8 +77,7 @@ def test_a_worker_that_dies_costs_only_its_own_submission(
 def test_an_interrupted_run_resumes_with_the_submissions_that_are_left(
     tmp_path: Path, folders: list[Path]
 ) -> None:
-    arguments = options(tmp_path, *folders)
-    arguments.spark = True
+    arguments = options(tmp_path, *folders, spark=True)
     said: list[str] = []
 
     def interrupt(line: str) -> None:

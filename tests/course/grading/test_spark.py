@@ -1,5 +1,6 @@
 """Tests that Spark exercises are graded in the sandbox, like the others."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import submissions_of
 from tests.course.grading.notebooks import write_notebook
 from tests.course.grading.spark_answers import HOLES, ORDER, SINK, TWICE, answered, submission
-from tests.course.grading.test_grade import PATIENT, has_sandbox
+from tests.course.grading.test_grade import HERE
 from tests.repeat import repeated
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -31,11 +32,11 @@ ORDER_NAME, HOLES_NAME, TWICE_NAME, SINK_NAME = (
 )
 
 
-def graded(folder: Path, *answers: str, limits: Limits = PATIENT) -> dict[str, Result]:
+def graded(folder: Path, *answers: str, limits: Limits = HERE) -> dict[str, Result]:
     """Grade these answers, outside a sandbox only if this machine has none."""
     write_notebook(folder / "ada" / "lesson.ipynb", *submission(*answers))
     [handed_in] = submissions_of([folder / "ada"])
-    return {each.exercise: each for each in grade(handed_in, limits, has_sandbox()).results}
+    return {each.exercise: each for each in grade(handed_in, limits).results}
 
 
 def test_right_jobs_and_sinks_pass(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_job_that_hangs_or_raises_or_is_labkits_leaves_the_others_their_verdic
         'check("streams.holes", lambda messages: missing_entries(messages))'
     )
     raises = 'check("streams.stored_twice", lambda messages: messages.select("nothing"))'
-    limits = Limits(exercise_s=15, load_s=240, cell_s=60)
+    limits = replace(HERE, exercise_s=15)
     results = graded(tmp_path, hangs, labkits, raises, limits=limits)
     assert {each.outcome for each in results.values()} == {REFUSED}
     assert "does not terminate within 60 s" in results[ORDER_NAME].message
@@ -115,7 +116,7 @@ def test_a_file_that_comes_back_stays_below_its_folder(path: str) -> None:
 
 def test_a_file_that_holds_something_else_is_read_in_the_other_process_and_refused() -> None:
     nothing = RemoteFrame(b"")
-    with SubmissionConnection(READER, PATIENT, has_sandbox()) as reader:
+    with SubmissionConnection(READER, HERE) as reader:
         assert not reader.problems
         folder = RemoteFolder(reader.ask)
         folder.store(lambda *_: Files({"a.parquet": b"PAR1 and no more"}), nothing, 0)

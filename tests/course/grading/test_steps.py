@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from labkit.course.grading.gradebook import Gradebook, read_points
-from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.processes import grade
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.steps import safe_picture, step_names
@@ -13,17 +12,15 @@ from labkit.course.grading.submissions import submissions_of
 from labkit.course.workshop.step_check import broken_lines
 from labkit.course.workshop.tracks import TRACK_FILES, track
 from tests.course.grading.notebooks import RIGHT, write_notebook
-from tests.course.grading.test_grade import has_sandbox
+from tests.course.grading.test_grade import HERE
 from tests.course.workshop.wrong import Answer, obvious_answers, with_changes
 
 BROKEN = obvious_answers("wrong_bookie")
-PATIENT = Limits(exercise_s=120, load_s=240, cell_s=60)
 
 
 def results_of(folder: Path) -> dict[str, Result]:
     [submission] = submissions_of([folder])
-    graded = grade(submission, PATIENT, is_sandboxed=has_sandbox())
-    return {result.exercise: result for result in graded.results}
+    return {result.exercise: result for result in grade(submission, HERE).results}
 
 
 @pytest.mark.slow

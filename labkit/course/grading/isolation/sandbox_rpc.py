@@ -16,17 +16,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from subprocess import TimeoutExpired
-from types import TracebackType
 from typing import Any, Self
 
 from labkit.course.checking.exercise import RaisedThereError
+from labkit.course.checking.forked_check import in_forked_copy
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.isolation.sandbox import (
     MAX_SLOWDOWN,
     Limits,
-    pipes,
     processor_s_of,
-    start_sandboxed,
+    start_process,
 )
 from labkit.course.grading.isolation.submission_process import (
     MAX_REQUEST_BYTES,
@@ -120,11 +119,7 @@ def _signature(parameters: Any) -> Signature | None:
 
 class SubmissionConnection:
     def __init__(
-        self,
-        cells: list[str],
-        limits: Limits,
-        is_sandboxed: bool = True,
-        blocked_answers: Sequence[str] = (),
+        self, cells: list[str], limits: Limits, blocked_answers: Sequence[str] = ()
     ) -> None:
         """Start the process and run the notebook. Raises `MissingPart` if the process does not
         start.
@@ -137,15 +132,16 @@ class SubmissionConnection:
         """Whether a cell or the whole notebook did not end in time, although it used little
         processor time.
         """
-        self._ids = itertools.count()
+        self._ids, self._limits = itertools.count(), limits
         with ExitStack() as stack:
             until = time.monotonic() + MAX_SLOWDOWN * limits.load_s
-            process = stack.enter_context(start_sandboxed(limits, is_sandboxed))
-            self._process, self._load_s = process, limits.load_s
-            writer, reader, errors = pipes(process)
+            self._process = process = stack.enter_context(start_process(limits))
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
             self._channel = PipeChannel(
-                reader.fileno(),
-                writer.fileno(),
+                process.stdout.fileno(),
+                process.stdin.fileno(),
                 max_in_bytes=MAX_RESPONSE_BYTES,
                 max_out_bytes=MAX_REQUEST_BYTES,
             )
@@ -154,25 +150,21 @@ class SubmissionConnection:
                 self._hear(until)
             except SubmissionProcessError as error:
                 process.kill()
-                output = os.read(errors.fileno(), 2000).decode(errors="replace").strip()[-300:]
+                errors = os.read(process.stderr.fileno(), 2000).decode(errors="replace")
+                output = errors.strip()[-300:]
                 raise MissingPart(
                     "sandbox",
                     f"the process for a submission did not start: {output or error}",
                     "run `labkit doctor`",
                 ) from None
-            errors.close()
+            process.stderr.close()
             self._load(cells, blocked_answers, until)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -203,8 +195,19 @@ class SubmissionConnection:
             else:
                 return decode_value(reply.get("returned"))
 
-    def processor_s(self) -> float:
-        return processor_s_of(self._process.pid)
+    def run_trial(self, trial: Callable[[Any], Any], answer: Any) -> Any:
+        """Run `trial(answer)` in a forked copy of this process, within the submission's limits.
+
+        The processor time that the submission's process uses counts too. Returns the same values as
+        `in_forked_copy`.
+        """
+        return in_forked_copy(
+            trial,
+            answer,
+            self._limits.exercise_s,
+            wall_s=self._limits.elapsed_s,
+            processor_s=lambda copy: processor_s_of(copy) + processor_s_of(self._process.pid),
+        )
 
     def was_killed(self) -> bool:
         """Return whether the process was killed, for example by the kernel because memory ran
@@ -250,7 +253,8 @@ class SubmissionConnection:
             self.answers.clear()
             self.problems.append(str(error))
             is_late = time.monotonic() >= until
-            self.is_unfinished = is_late and self.processor_s() <= self._load_s
+            used_s = processor_s_of(self._process.pid)
+            self.is_unfinished = is_late and used_s <= self._limits.load_s
 
     def _answer(self, message: dict[str, Any]) -> UnsupportedAnswer | Packed | Remote | None:
         kind = message.get("kind")
