@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.publish import renew_page
+from benchmarks.family import renew_page
 from benchmarks.results import BUSY_LOAD
 
 _HERE = Path(__file__).parent

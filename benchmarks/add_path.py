@@ -28,6 +28,7 @@ from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.live.disk_thread import DiskThread
 from labkit.worlds.live.net import split_frames
+from tests.ready_connection import ReadyConnection
 
 GROUP_SIZES = (64, 256, 1024)
 _CPU_GROUP_SIZE = 256
@@ -183,9 +184,7 @@ async def _serve(
     return seconds
 
 
-class _Client:
-    is_writable = True
-
+class _Client(ReadyConnection):
     def __init__(self) -> None:
         self._responses: list[bytes] = []
         self._progress = asyncio.Event()
@@ -197,13 +196,7 @@ class _Client:
     def pause(self) -> None:
         raise RuntimeError("the bookie pauses its client: the memtable is too small for this load")
 
-    def resume(self) -> None: ...
-
     def close(self) -> None: ...
-
-    def when_closed(self, then: Callable[[], None]) -> None: ...
-
-    def when_writable(self, then: Callable[[], None]) -> None: ...
 
     async def until_answered(self, count: int) -> None:
         while len(self._responses) < count:

@@ -13,7 +13,6 @@ import asyncio
 import json
 import statistics
 import sys
-import tempfile
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -23,10 +22,8 @@ from time import perf_counter
 
 import pulsar
 
-from benchmarks.measure import Figure, machine, ratios
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure, ratios
 from labkit.worlds.live.host.guard import guarded
 from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.processes.cluster import LocalCluster
@@ -59,11 +56,9 @@ CASES = (
 
 
 def main() -> None:
-    options = benchmark_parser(__doc__, quick="shorter repeats").parse_args()
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        measured_on = machine(Path(name))
-        figures = asyncio.run(_measure(Path(name), *((3, 5) if options.quick else (7, 1))))
-    publish(make_run("broker", measured_on, figures), only_print=options.quick)
+    quick = benchmark_parser(__doc__, quick="shorter repeats").parse_args().quick
+    with measuring("broker", only_print=quick) as found:
+        found.figures += asyncio.run(_measure(found.folder, *((3, 5) if quick else (7, 1))))
 
 
 async def _measure(folder: Path, repeat_count: int, part: int) -> list[Figure]:

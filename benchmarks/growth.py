@@ -21,10 +21,8 @@ from time import monotonic, process_time
 import psutil
 
 from benchmarks.add_path import cpu_us_of_an_add
-from benchmarks.measure import Figure, machine
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure, cpu_s_of, with_descendants
 from benchmarks.store_growth import AN_ENTRY, Shape, store_costs
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.run import run
@@ -55,19 +53,15 @@ def main() -> None:
     options = benchmark_parser(
         __doc__, quick="only the first points of each series", minutes=12.0
     ).parse_args()
-    figures, left_out = list[Figure](), list[str]()
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        measured_on = machine(Path(name))
+    with measuring("growth", only_print=options.quick) as found:
         until = monotonic() + 60 * options.minutes
-        for point, measure in _points(Path(name), _QUICK if options.quick else None):
+        for point, measure in _points(found.folder, _QUICK if options.quick else None):
             if monotonic() > until:
-                left_out.append(point)
+                found.left_out.append(point)
                 continue
             for figure in measure():
                 sys.stderr.write(f"{point}: {figure.name}: {figure.seen}\n")
-                figures.append(figure)
-    remark = f"left out for lack of time: {', '.join(left_out)}" if left_out else ""
-    publish(make_run("growth", measured_on, figures, remark=remark), only_print=options.quick)
+                found.figures.append(figure)
 
 
 def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], Measured]]]:
@@ -179,21 +173,16 @@ def _costs_of_run(bookies: int, adds: int) -> dict[str, float]:
 async def _live(folder: Path, bookies: int) -> Figure:
     async with LocalCluster(bookies, folder=folder, traced=False) as cluster:
         writer = await (await cluster.connect()).create_ledger(3, 3, 2)
-        before = _family_cpu_s()
+        before = cpu_s_of(*with_descendants(psutil.Process()))
         for number in range(_LIVE_ADDS):
             added = writer.add(_PAYLOAD)
             if number % _WINDOW == 0:
                 await added
         await added
-        cost = (_family_cpu_s() - before) * 1e6 / _LIVE_ADDS
+        after = cpu_s_of(*with_descendants(psutil.Process()))
+        cost = (after - before) * 1e6 / _LIVE_ADDS
         await writer.close()
     return _work("adds, client and all servers", cost, " µs", {"live bookies": bookies})
-
-
-def _family_cpu_s() -> float:
-    """Return the processor time used so far by this process and its descendants, in seconds."""
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return sum(sum(each.cpu_times()[:2]) for each in processes)
 
 
 if __name__ == "__main__":

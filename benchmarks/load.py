@@ -15,10 +15,8 @@ It reads one command per line from standard input, and writes each result as one
 
 import asyncio
 import json
-import random
 import sys
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 
@@ -29,10 +27,9 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.entry import Entry
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.clock import trace_clock_us
 from labkit.worlds.live.host.memory import collect_garbage_rarely
-from labkit.worlds.live.net import TcpNetwork
-from labkit.worlds.live.new_client import random_bookies
+from labkit.worlds.live.new_client import new_client
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 _PAYLOAD = bytes(1024)
@@ -146,12 +143,8 @@ def _count(entries: list[Entry]) -> int:
 async def _main(zookeeper: str) -> None:
     session = ZooKeeperStore(MetadataLocation(zookeeper))
     await session.start()
-    recorder = Recorder("load", trace_clock_us)
-    new_token: Callable[[], int] = partial(random.getrandbits, 63)
     config = ClientConfig(request_timeout_s=_TIMEOUT_S)
-    client = BookKeeper(
-        session, TcpNetwork(), recorder, random_bookies, new_token, wall_clock_ms, config
-    )
+    client = new_client(session, Recorder("load", trace_clock_us), config=config)
     load = Load(client)
     collect_garbage_rarely()
     loop = asyncio.get_running_loop()

@@ -10,9 +10,20 @@ import math
 import os
 import platform
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Times = tuple[float, float]
+"""Elapsed time and processor time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,37 @@ def per_second(count: int, seconds: Sequence[float]) -> str:
     return f"{count / statistics.median(seconds):,.0f}/s"
 
 
+def timed(work: Callable[[], object], cpu_s: Callable[[], float]) -> Times:
+    """Return how long `work` takes; `cpu_s` returns the processor time used so far."""
+    started, cpu_before = perf_counter(), cpu_s()
+    work()
+    return perf_counter() - started, cpu_s() - cpu_before
+
+
+def cpu_s_of(*processes: psutil.Process) -> float:
+    """Return the processor time that these processes have used so far, in seconds."""
+    seconds = 0.0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # The process has just exited.
+            seconds += sum(process.cpu_times()[:2])
+    return seconds
+
+
+def with_descendants(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
+
+
+def jvm_of(spark: "SparkSession") -> psutil.Process:
+    assert spark._jvm is not None
+    return psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())
+
+
+def proc_field(pid: int | str, file: str, field: str) -> int:
+    """Return a field of a file in /proc/PID, such as VmHWM in `status`, which is in KiB."""
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
 def drop_from_cache(*paths: Path) -> None:
     """Drop the files from the page cache, so that the next read accesses the device."""
     for path in paths:
@@ -116,12 +158,12 @@ def drop_from_cache(*paths: Path) -> None:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    rows = [
-        ("figure", "median (smallest to largest)", "target", "met", "absolute values"),
-        ("---",) * 5,
-        *(figure.row() for figure in figures),
-    ]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    head = ("figure", "median (smallest to largest)", "target", "met", "absolute values")
+    return markdown_table(head, [figure.row() for figure in figures])
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ("---",) * len(head), *rows))
 
 
 def machine(folder: Path) -> Machine:

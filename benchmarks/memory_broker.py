@@ -7,7 +7,6 @@ prints its port on the first line of its output.
 import asyncio
 import json
 import os
-import random
 import sys
 from collections.abc import Sequence
 
@@ -15,15 +14,15 @@ from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.topics import BrokerTopic
-from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.clock import trace_clock_us
 from labkit.worlds.live.host.memory import collect_garbage_rarely
 from labkit.worlds.live.host.ports import LOOPBACK
-from labkit.worlds.live.net import TcpNetwork, listen, port_of
+from labkit.worlds.live.net import listen, port_of
+from labkit.worlds.live.new_client import new_client
 from tests.system.client.memory_store import MemoryStore
 
 
@@ -59,14 +58,7 @@ async def _run() -> None:
 
     server = await listen(accept, serving=False)
     address = f"{LOOPBACK}:{port_of(server)}"
-    client = BookKeeper(
-        MemoryStore(),
-        TcpNetwork(),
-        Recorder("broker", trace_clock_us),
-        random.sample,
-        lambda: random.getrandbits(63),
-        wall_clock_ms,
-    )
+    client = new_client(MemoryStore(), Recorder("broker", trace_clock_us))
     brokers.append(
         _MemoryBroker(client, BrokerAddress(address, f"pulsar://{address}"), BrokerConfig())
     )

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import nbformat
+import psutil
 from nbclient import NotebookClient
 
 from benchmarks.measure import Figure
@@ -44,9 +45,9 @@ def _peak_mb(notebook: Path) -> float:
 
     def watch() -> None:
         nonlocal peak
-        before: set[int] = set()
+        before: set[psutil.Process] = set()
         while not ended.wait(_INTERVAL_S):
-            now = _descendants()
+            now = set(psutil.Process().children(recursive=True))
             peak = max(peak, sum(map(_pss_mb, now & before)))
             before = now
 
@@ -60,27 +61,8 @@ def _peak_mb(notebook: Path) -> float:
     return peak
 
 
-def _descendants() -> set[int]:
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            pid, _, rest = stat.read_text().partition(" ")
-        except (FileNotFoundError, ProcessLookupError):  # The process has exited.
-            continue
-        parents[int(pid)] = int(rest.rpartition(")")[2].split()[1])
-    found = {_own_pid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {_own_pid()}
-
-
-def _own_pid() -> int:
-    return int(Path("/proc/self").readlink().name)
-
-
-def _pss_mb(pid: int) -> float:
+def _pss_mb(process: psutil.Process) -> float:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
+        return process.memory_full_info().pss / 2**20
+    except psutil.NoSuchProcess:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)

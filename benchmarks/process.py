@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.measure import Figure
+from benchmarks.measure import Figure, proc_field
 from benchmarks.workload import MASTER_KEY, entries_of
 from labkit.system.model.wire import Code, decode_responses, encode_add
 from labkit.system.storage.config import StorageConfig
@@ -44,10 +44,10 @@ async def process_figures(folder: Path, load_mib: int, repeat_count: int) -> lis
             process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
             ready = await _first_line(process)
             starts.append(perf_counter() - started)
-            at_rest.append(_memory_mib(ready["pid"], "status", "VmRSS"))
-            shares.append(_memory_mib(ready["pid"], "smaps_rollup", "Pss"))
+            at_rest.append(proc_field(ready["pid"], "status", "VmRSS") / _KIB)
+            shares.append(proc_field(ready["pid"], "smaps_rollup", "Pss") / _KIB)
             await _load(ready["port"], load_mib * _MIB // len(entries_of(1)[0]))
-            peaks.append(_memory_mib(ready["pid"], "status", "VmHWM"))
+            peaks.append(proc_field(ready["pid"], "status", "VmHWM") / _KIB)
             process.terminate()
             await process.wait()
     proportional = f"proportional share {min(shares):.0f} to {max(shares):.0f} MB"
@@ -105,8 +105,3 @@ async def _load(port: int, entry_count: int) -> None:
         progress.clear()
         await progress.wait()
     connection.close()
-
-
-def _memory_mib(pid: int, file: str, field: str) -> float:
-    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
-    return next(int(line.split()[1]) / _KIB for line in lines if line.startswith(f"{field}:"))

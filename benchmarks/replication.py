@@ -22,18 +22,15 @@ load. The Java client's limit of 5,000 adds per second is disabled.
 
 import asyncio
 import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.measure import Figure, machine, ratios
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure, ratios
 from benchmarks.repair_speed import repair_figure, start_figure
-from benchmarks.results import make_run
 from benchmarks.systems import BOOKKEEPER, LABKIT, ClientEnded, System, get_apache, start_system
 from tests.interop.apache import Apache, NotToBeHad
 
@@ -75,11 +72,8 @@ def main() -> None:
     plan = Plan(4.0, 24.0, 5, 50_000, options.gb)
     if options.quick:
         plan = Plan(1.5, 4.0, 3, 20_000, options.gb / 4)
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        folder = Path(name)
-        measured_on = machine(folder)
-        figures = asyncio.run(_measure(folder, plan))
-    publish(make_run("replication", measured_on, figures), only_print=options.quick)
+    with measuring("replication", only_print=options.quick) as found:
+        found.figures += asyncio.run(_measure(found.folder, plan))
 
 
 async def _measure(folder: Path, plan: Plan) -> list[Figure]:

@@ -9,9 +9,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.chart import Bars, chart
-from benchmarks.lines import Line, lines
-from benchmarks.measure import Figure, short, table
+from benchmarks.chart import Bars, Line, bar_chart, line_chart
+from benchmarks.measure import Figure, markdown_table, short, table
 from benchmarks.results import Run
 
 _AGREE = 0.2
@@ -125,13 +124,14 @@ def with_key_figures(text: str, runs: Sequence[Run]) -> str:
     if not (found and closed):
         raise ValueError(f"docs/performance.md needs the lines {_BEGIN}{_END}")
     latest = _latest(runs)
-    rows = ["| figure | goal | measured | goal met | measured on |", "| --- " * 5 + "|"]
-    for family, name, wording in _KEY_FIGURES:
-        for figure in _figures_of(latest, family):
-            if figure.name == name and not figure.conditions:
-                cells = (wording, figure.goal, figure.seen, _result(figure), latest[family].day)
-                rows.append(f"| {' | '.join(cells)} |")
-    return before + _BEGIN + "\n".join(rows) + "\n" + _END + after
+    rows = [
+        (wording, figure.goal, figure.seen, _result(figure), latest[family].day)
+        for family, name, wording in _KEY_FIGURES
+        for figure in _figures_of(latest, family)
+        if figure.name == name and not figure.conditions
+    ]
+    head = ("figure", "goal", "measured", "goal met", "measured on")
+    return before + _BEGIN + markdown_table(head, rows) + _END + after
 
 
 def _method(family: str) -> str:
@@ -154,13 +154,13 @@ def pictures(runs: Sequence[Run]) -> dict[str, str]:
         if rows:
             picture, title = _CHARTS[run.family]
             bars = [Bars(name, units[name], each) for name, each in rows.items()]
-            drawn[picture] = chart(title, bars)
+            drawn[picture] = bar_chart(title, bars)
     for axis, series in _series(runs).items():
         curves = [
             Line(f"{name} ({each[0].unit.strip()})", _points(each, axis))
             for name, each in series.items()
         ]
-        drawn[_picture(axis)] = lines(f"Growth with the number of {axis}", axis, curves)
+        drawn[_picture(axis)] = line_chart(f"Growth with the number of {axis}", axis, curves)
     return drawn
 
 
@@ -175,15 +175,11 @@ def goals(runs: Sequence[Run]) -> str:
     rows.sort(key=lambda row: (row[1].is_met, not row[1].measured))
     met = sum(figure.is_met for _, figure, _ in rows)
     cells = [
-        ("figure", "family", "goal", "seen", "result", "confirmed"),
-        ("---",) * 6,
-        *(
-            (figure.name, family, figure.goal, figure.seen, _result(figure), how)
-            for family, figure, how in rows
-        ),
+        (figure.name, family, figure.goal, figure.seen, _result(figure), how)
+        for family, figure, how in rows
     ]
-    made = "".join(f"| {' | '.join(row)} |\n" for row in cells)
-    return f"{met} of {len(rows)} goals are met.\n\n{made}"
+    head = ("figure", "family", "goal", "seen", "result", "confirmed")
+    return f"{met} of {len(rows)} goals are met.\n\n{markdown_table(head, cells)}"
 
 
 def profile(runs: Sequence[Run]) -> str:
@@ -191,15 +187,17 @@ def profile(runs: Sequence[Run]) -> str:
     latest = _latest(runs)
     stages = [f for f in _figures_of(latest, "storage") if f.name.startswith(_STAGE) and f.measured]
     whole = sum(figure.median for figure in stages)
-    rows = [("stage of an add in a bookie", "processor time", "share"), ("---",) * 3]
-    for figure in stages:
-        name, share = figure.name.removeprefix(_STAGE), figure.median / whole
-        rows.append((name, f"{short(figure.median)} µs", f"{share:.0%}"))
-    processes = [
-        f for f in _figures_of(latest, "replication") if f.name.startswith("CPU of an add")
+    rows = [
+        (f.name.removeprefix(_STAGE), f"{short(f.median)} µs", f"{f.median / whole:.0%}")
+        for f in stages
     ]
-    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    return f"{text}\n{table([f for f in processes if not f.conditions])}"
+    processes = [
+        f
+        for f in _figures_of(latest, "replication")
+        if f.name.startswith("CPU of an add") and not f.conditions
+    ]
+    text = markdown_table(("stage of an add in a bookie", "processor time", "share"), rows)
+    return f"{text}\n{table(processes)}"
 
 
 def _figures_of(latest: Mapping[str, Run], family: str) -> Sequence[Figure]:
@@ -219,11 +217,12 @@ def _threads_of(run: Run, process: str) -> str:
             kinds[str(figure.conditions["kind"])] = figure.median
     systems = sorted({kind for each in us.values() for kind in each}, reverse=True)
     us["in all"] = {kind: sum(each.get(kind, 0.0) for each in us.values()) for kind in systems}
-    rows = [[f"stage of an add in a {process}", *(f"{kind}, µs" for kind in systems)]]
-    rows.append(["---"] * len(rows[0]))
-    for stage, each in us.items():
-        rows.append([stage, *(f"{each[kind]:.2f}" if kind in each else "" for kind in systems)])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    head = [f"stage of an add in a {process}", *(f"{kind}, µs" for kind in systems)]
+    rows = [
+        [stage, *(f"{each[kind]:.2f}" if kind in each else "" for kind in systems)]
+        for stage, each in us.items()
+    ]
+    return markdown_table(head, rows)
 
 
 def _measured_on(run: Run) -> str:
@@ -319,13 +318,12 @@ def _growth(runs: Sequence[Run]) -> str:
 def _growth_of(axis: str, series: _Series) -> str:
     """Return a plot and its table, with one row per series and one column per point."""
     places = sorted({x for each in series.values() for x, _ in _points(each, axis)})
-    head = ["by the number of " + axis, *map(_count, places)]
-    rows = [head, ["---"] * len(head)]
+    rows = []
     for name, each in series.items():
         at = dict(_points(each, axis))
         cells = [short(at[x]) if x in at else "" for x in places]
         rows.append([f"{name}, {each[0].unit.strip()}", *cells])
-    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    text = markdown_table([f"by the number of {axis}", *map(_count, places)], rows)
     return f"![Growth with the number of {axis}]({_picture(axis)})\n\n{text}"
 
 

@@ -7,12 +7,10 @@ paths and no host names, so they can be published.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 
-from benchmarks.measure import Figure, Machine
+from benchmarks.measure import Figure
 
 RESULTS = Path(__file__).parent / "results"
 BUSY_LOAD = 1.0
@@ -60,19 +58,6 @@ class Run:
 
 def _is_default(value: object) -> bool:
     return value is None or value is False or value in ("", {})
-
-
-def make_run(
-    family: str,
-    machine: Machine,
-    figures: Sequence[Figure],
-    versions: str = "",
-    remark: str = "",
-) -> Run:
-    """Return today's run, with the values rounded to five significant digits."""
-    rounded = tuple(figure.rounded() for figure in figures)
-    today = date.today().isoformat()
-    return Run(family, today, machine.words, round(machine.load, 1), rounded, versions, remark)
 
 
 def store(run: Run, folder: Path = RESULTS) -> None:

@@ -14,32 +14,24 @@ that `streams` finds is compared to the result of pandas.
 Memory is the largest total `Pss` of the kernel and all processes that the notebook starts.
 """
 
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from benchmarks import message_ids
-from benchmarks.measure import Figure, machine, per_second, ratios
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure, Times, cpu_s_of, jvm_of, per_second, ratios, timed
 from benchmarks.message_ids import Answers
 from benchmarks.notebook_memory import notebook_figures
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
 from labkit.views.spark import ledgers, publishing, streams
 from labkit.views.spark.session import spark_session
 
 _IDS, _QUICK_IDS = 5_000_000, 500_000
 _REPEATS = 5
 _TASKS = 16
-
-Times = tuple[float, float]
-"""Elapsed time and processor time, in seconds."""
 
 
 def main() -> None:
@@ -48,18 +40,14 @@ def main() -> None:
         "--memory", action="store_true", help="only the memory of the notebooks, only printed"
     )
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        before = machine(Path(name))
+    with measuring("spark-jobs", only_print=options.quick or options.memory) as found:
         # Run the notebooks first, because a JVM started by this process would be counted as one of
         # theirs.
         notebooks = [] if options.quick else notebook_figures()
-        figures: list[Figure] = []
         if not options.memory:
             count = _QUICK_IDS if options.quick else _IDS
-            figures += _analysis_figures(Path(name) / "ids.parquet", count)
-        figures += notebooks
-    only_print = options.quick or options.memory
-    publish(make_run("spark-jobs", before, figures), only_print=only_print)
+            found.figures += _analysis_figures(found.folder / "ids.parquet", count)
+        found.figures += notebooks
 
 
 def _analysis_figures(path: Path, message_count: int) -> list[Figure]:
@@ -84,16 +72,7 @@ def _analysis_figures(path: Path, message_count: int) -> list[Figure]:
 
 
 def _timed(run: Callable[[DataFrame], object], spark: SparkSession, path: Path) -> Times:
-    began, cpu_before = perf_counter(), _jvm_seconds(spark)
-    run(spark.read.parquet(str(path)))
-    return perf_counter() - began, _jvm_seconds(spark) - cpu_before
-
-
-def _jvm_seconds(spark: SparkSession) -> float:
-    assert spark._jvm is not None
-    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return timed(lambda: run(spark.read.parquet(str(path))), lambda: cpu_s_of(jvm_of(spark)))
 
 
 def _jobs(messages: DataFrame) -> list[Row]:

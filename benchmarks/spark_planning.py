@@ -18,7 +18,6 @@ Spark calls these methods in a Python process, so this program calls them withou
 
 import asyncio
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
@@ -29,10 +28,8 @@ from typing import TypeVar
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
-from benchmarks.measure import Figure, machine
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.topic.chain.formats import encode_chain
@@ -64,15 +61,11 @@ _ENTRIES, _LEDGER_BYTES = 1000, 1 << 20
 def main() -> None:
     options = benchmark_parser(__doc__, quick="only the first points", minutes=10.0).parse_args()
     counts = _LEDGER_COUNTS[: _QUICK if options.quick else None]
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        measured_on = machine(Path(name))
-        figures = asyncio.run(_measure(Path(name), counts, monotonic() + 60 * options.minutes))
-    measured = {figure.conditions.get(_AXIS) for figure in figures}
-    left_out = [f"{each:,} ledgers" for each in counts if each not in measured]
-    remark = f"left out for lack of time: {', '.join(left_out)}" if left_out else ""
-    publish(
-        make_run("spark-planning", measured_on, figures, remark=remark), only_print=options.quick
-    )
+    with measuring("spark-planning", only_print=options.quick) as found:
+        until = monotonic() + 60 * options.minutes
+        found.figures += asyncio.run(_measure(found.folder, counts, until))
+        measured = {figure.conditions.get(_AXIS) for figure in found.figures}
+        found.left_out += [f"{each:,} ledgers" for each in counts if each not in measured]
 
 
 async def _measure(folder: Path, ledger_counts: Sequence[int], until: float) -> list[Figure]:

@@ -24,11 +24,9 @@ from time import monotonic, perf_counter
 
 import psutil
 
-from benchmarks.measure import Figure, machine, ratios
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure, cpu_s_of, proc_field, ratios
 from benchmarks.message_ids import PARTITIONS, write_messages
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
 from benchmarks.scale_engines import ENGINES, Engine, Found
 
 _LIMIT_MB = 4096
@@ -64,17 +62,13 @@ def main() -> None:
         __doc__, quick="half a million ids", minutes=45.0, what="file or round"
     ).parse_args()
     shapes = [Shape(500_000, share) for share in (_EVEN, _SKEWED)] if options.quick else _SHAPES
-    figures, left_out = list[Figure](), list[str]()
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        measured_on = machine(Path(name))
+    with measuring("spark-scale", only_print=options.quick) as found:
         until = monotonic() + 60 * options.minutes
         for shape in shapes:
             if monotonic() > until:
-                left_out.append(str(shape))
+                found.left_out.append(str(shape))
             else:
-                figures += _figures(Path(name), shape, until)
-    remark = f"left out for lack of time: {'; '.join(left_out)}" if left_out else ""
-    publish(make_run("spark-scale", measured_on, figures, remark=remark), only_print=options.quick)
+                found.figures += _figures(found.folder, shape, until)
 
 
 def _figures(folder: Path, shape: Shape, until: float) -> Iterator[Figure]:
@@ -129,14 +123,14 @@ def _outcome(engine: type[Engine], path: Path, folder: Path) -> Outcome:
 def _run(engine: type[Engine], path: Path, scratch: Path) -> Outcome:
     started = engine(scratch)
     processes = [psutil.Process(), *_jvms()]
-    written, cpu, began = _written_bytes(processes), _cpu_seconds(processes), perf_counter()
+    written, cpu, began = _written_bytes(processes), cpu_s_of(*processes), perf_counter()
     found = started.run(path)
     return Outcome(
         found,
         perf_counter() - began,
-        _cpu_seconds(processes) - cpu,
+        cpu_s_of(*processes) - cpu,
         (_written_bytes(processes) - written) / 2**20,
-        sum(map(_peak_mb, processes)),
+        sum(proc_field(process.pid, "status", "VmHWM") / 1024 for process in processes),
     )
 
 
@@ -148,15 +142,6 @@ def _jvms() -> list[psutil.Process]:
 
 def _written_bytes(processes: Sequence[psutil.Process]) -> int:
     return sum(process.io_counters().write_chars for process in processes)
-
-
-def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
-
-
-def _peak_mb(process: psutil.Process) -> float:
-    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 if __name__ == "__main__":

@@ -10,16 +10,12 @@ processes have completed some runs.
   situations that the run reached, writes the rows to the table, and counts them.
 """
 
-import tempfile
-from pathlib import Path
 from time import perf_counter
 
 from pyspark.sql import SparkSession
 
-from benchmarks.measure import Figure, machine, per_second, ratios
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure, per_second, ratios
 from labkit.views.spark.search import Trial, record, run_trials
 from labkit.views.spark.session import spark_session
 from labkit.worlds.sim.explore.search import scenario_of_seed, search
@@ -35,22 +31,22 @@ _JOBS = 2
 def main() -> None:
     quick = benchmark_parser(__doc__, quick="one repeat with fewer seeds").parse_args().quick
     seeds, repeat_count = (range(_SEEDS // 4), 1) if quick else (range(_SEEDS), _REPEATS)
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        measured_on = machine(Path(name))
+    with measuring("spark-search", only_print=quick) as found:
+        table = str(found.folder)
         spark = spark_session("benchmark")
         try:
-            _on_spark(spark, range(_WARM_UP * 2), name)
-            pairs = [(_local(seeds), _on_spark(spark, seeds, name)) for _ in range(repeat_count)]
+            _on_spark(spark, range(_WARM_UP * 2), table)
+            pairs = [(_local(seeds), _on_spark(spark, seeds, table)) for _ in range(repeat_count)]
         finally:
             spark.stop()
-    local, on_spark = ([pair[side] for pair in pairs] for side in (0, 1))
-    figure = Figure(
-        "runs per second on Spark, of the local search",
-        ratios(local, on_spark),
-        at_least=0.9,
-        note=f"{per_second(len(seeds), on_spark)}; local: {per_second(len(seeds), local)}",
-    )
-    publish(make_run("spark-search", measured_on, [figure]), only_print=quick)
+        local, on_spark = ([pair[side] for pair in pairs] for side in (0, 1))
+        figure = Figure(
+            "runs per second on Spark, of the local search",
+            ratios(local, on_spark),
+            at_least=0.9,
+            note=f"{per_second(len(seeds), on_spark)}; local: {per_second(len(seeds), local)}",
+        )
+        found.figures.append(figure)
 
 
 def _local(seeds: range) -> float:

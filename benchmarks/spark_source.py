@@ -14,23 +14,28 @@ Spark runs in one JVM with two threads. A query reads all columns of all rows in
 """
 
 import asyncio
-import os
 import random
 import statistics
-import tempfile
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from benchmarks.measure import Figure, machine, per_second, ratios
-from benchmarks.options import benchmark_parser
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import (
+    Figure,
+    Times,
+    cpu_s_of,
+    jvm_of,
+    per_second,
+    ratios,
+    timed,
+    with_descendants,
+)
 from labkit.system.topic.messages import decode_messages
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
@@ -57,10 +62,6 @@ class Shape:
     words: str
 
 
-Times = tuple[float, float]
-"""Elapsed time and processor time, in seconds."""
-
-
 def main() -> None:
     quick = benchmark_parser(__doc__, quick="a quarter of the rows").parse_args().quick
     rows, repeat_count = (50_000, 3) if quick else (200_000, 5)
@@ -68,11 +69,8 @@ def main() -> None:
         Shape("batched", Batching(), rows, "batches of 128 KiB"),
         Shape("single", None, rows // 2, "not batched"),
     ]
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        folder = Path(name)
-        measured_on = machine(folder)
-        figures = asyncio.run(_measure(folder, shapes, repeat_count))
-    publish(make_run("spark-source", measured_on, figures), only_print=quick)
+    with measuring("spark-source", only_print=quick) as found:
+        found.figures += asyncio.run(_measure(found.folder, shapes, repeat_count))
 
 
 async def _measure(folder: Path, shapes: list[Shape], repeat_count: int) -> list[Figure]:
@@ -123,8 +121,8 @@ def _batch_figures(
     runs: dict[str, Callable[[], Times]] = {
         "source": lambda: _drain(spark, _load(spark, zookeeper, shape)),
         "parquet": lambda: _drain(spark, spark.read.parquet(parquet)),
-        "plain": lambda: _alone(lambda: asyncio.run(_read_plainly(zookeeper, shape))),
-        "worker": lambda: _alone(lambda: _do_tasks(zookeeper, shape, source.schema)),
+        "plain": lambda: timed(lambda: asyncio.run(_read_plainly(zookeeper, shape)), process_time),
+        "worker": lambda: timed(lambda: _do_tasks(zookeeper, shape, source.schema), process_time),
     }
     # Discard the first round, which warms up the workers, the JIT compiler and the page cache.
     times = [{name: run() for name, run in runs.items()} for _ in range(repeat_count + 1)][1:]
@@ -154,31 +152,12 @@ def _batch_figures(
     ]
 
 
-def _alone(work: Callable[[], None]) -> Times:
-    started, cpu_before = perf_counter(), process_time()
-    work()
-    return perf_counter() - started, process_time() - cpu_before
-
-
 def _drain(spark: SparkSession, rows: DataFrame) -> Times:
-    started, cpu_before = perf_counter(), _spark_cpu_s(spark)
-    rows.write.format("noop").mode("overwrite").save()
-    return perf_counter() - started, _spark_cpu_s(spark) - cpu_before
-
-
-def _spark_cpu_s(spark: SparkSession) -> float:
-    """Return the processor time of the JVM and its Python workers, which outlive a query."""
-    parents, ticks = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            pid = int(stat.parent.name)
-            parents[pid], ticks[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
-    assert spark._jvm is not None
-    tree = [spark._jvm.java.lang.ProcessHandle.current().pid()]
-    for pid in tree:
-        tree += [child for child, parent in parents.items() if parent == pid]
-    return sum(ticks[pid] for pid in tree) / os.sysconf("SC_CLK_TCK")
+    # The Python workers of the JVM outlive a query.
+    return timed(
+        rows.write.format("noop").mode("overwrite").save,
+        lambda: cpu_s_of(*with_descendants(jvm_of(spark))),
+    )
 
 
 def _do_tasks(zookeeper: str, shape: Shape, schema: StructType) -> None:

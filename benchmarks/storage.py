@@ -19,31 +19,24 @@ disk, and deleted afterwards.
 - Memory is what the kernel reports for the process (`VmRSS`, `VmHWM`, `Pss`).
 """
 
-import argparse
 import asyncio
-import tempfile
 from pathlib import Path
 
 from benchmarks.add_path import add_path_figures, cpu_figures
-from benchmarks.measure import Figure, machine
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure
 from benchmarks.peers import PEERS
 from benchmarks.process import process_figures
-from benchmarks.publish import publish
 from benchmarks.reading import catch_up_figures, replay_figures
-from benchmarks.results import make_run
 from benchmarks.stages import stage_figures
 from benchmarks.tracing import tracing_figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a quarter of the data, only printed")
-    quick: bool = parser.parse_args().quick
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        folder = Path(name)
-        measured_on = machine(folder)
-        figures = _figures(folder, quick)
-    publish(make_run("storage", measured_on, figures, _versions()), only_print=quick)
+    quick = benchmark_parser(__doc__, quick="a quarter of the data").parse_args().quick
+    with measuring("storage", only_print=quick) as found:
+        found.figures += _figures(found.folder, quick)
+        found.versions = ", ".join(peer.version for peer in PEERS if not peer.missing)
 
 
 def _figures(folder: Path, quick: bool) -> list[Figure]:
@@ -58,10 +51,6 @@ def _figures(folder: Path, quick: bool) -> list[Figure]:
         *catch_up_figures(folder / "catch-up", 16 // part, 3),
         *asyncio.run(process_figures(folder / "processes", 256 // part, 3)),
     ]
-
-
-def _versions() -> str:
-    return ", ".join(peer.version for peer in PEERS if not peer.missing)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import process_time
 from typing import TypeVar
 
+from benchmarks.measure import proc_field
 from benchmarks.workload import LEDGER_ID, MASTER_KEY, PASSWORD, open_store
 from labkit.system.model.entry import DigestType, Entry, encode_entry, make_digest
 from labkit.system.storage.config import MIB, StorageConfig
@@ -56,9 +57,10 @@ def store_costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
     Call this in a new process for each shape, because it measures the memory of the process.
     """
     gc.disable()
-    at_start_kib = _status("VmRSS")
+    at_start_kib = proc_field("self", "status", "VmRSS")
     costs = _write(folder / "flushed", shape)
-    costs["memory beside the program"] = (_status("VmHWM") - at_start_kib) / 1024, " MB"
+    peak_kib = proc_field("self", "status", "VmHWM")
+    costs["memory beside the program"] = (peak_kib - at_start_kib) / 1024, " MB"
     store, opened_us = _timed(lambda: open_store(folder / "flushed", _CONFIG))
     files = sum(path.is_file() for path in folder.rglob("*"))
     costs["opened"] = opened_us / files, _FILE
@@ -152,13 +154,4 @@ def _timed(do: Callable[[], T]) -> tuple[T, float]:
 
 
 def _io(field: str) -> int:
-    return _field(Path("/proc/self/io"), field)
-
-
-def _status(field: str) -> int:
-    return _field(Path("/proc/self/status"), field)
-
-
-def _field(file: Path, field: str) -> int:
-    lines = file.read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return proc_field("self", "io", field)

@@ -7,7 +7,6 @@ dependencies of Apache BookKeeper (Maven, a JDK, jars from Maven Central) are ob
 
 import asyncio
 import json
-import os
 import sys
 import uuid
 from asyncio.subprocess import PIPE, Process
@@ -15,6 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
+from benchmarks.measure import cpu_s_of
 from labkit.system.metadata.cluster import init_cluster
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
@@ -25,7 +27,6 @@ from tests.interop.bookies import BookieFolder, RunningBookie
 LABKIT, BOOKKEEPER = "labkit", "BookKeeper"
 _HERE = Path(__file__).parent
 _ANSWER_TIMEOUT_S = 300
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 _DEFAULTS: tuple[tuple[str, object], ...] = (
     ("journalPreAllocSizeMB", 16),
@@ -101,8 +102,8 @@ class System:
 
     def cpu_s(self) -> tuple[float, float]:
         """Return the processor time used so far by the client and by the bookies, in seconds."""
-        bookies = sum(_cpu_s(bookie.process.pid) for bookie in self.bookies)
-        return _cpu_s(self.client.pid), bookies
+        bookies = (psutil.Process(bookie.process.pid) for bookie in self.bookies)
+        return cpu_s_of(psutil.Process(self.client.pid)), cpu_s_of(*bookies)
 
     async def restart_bookies(self) -> None:
         """Restart the bookies, so that they flush everything in memory to entry logs."""
@@ -151,8 +152,3 @@ async def _start_bookies(
         for folder in folders
     )
     return list(await asyncio.gather(*starts))
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

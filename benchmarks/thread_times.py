@@ -8,25 +8,22 @@ so the kernel's thread times show the stages. labkit does most of its work in on
 among the modules accordingly.
 """
 
-import argparse
 import asyncio
-import os
 import sys
-import tempfile
 from asyncio.subprocess import DEVNULL, Process
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.measure import Figure, machine
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+import psutil
+
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure
 from benchmarks.systems import BOOKKEEPER, LABKIT, System, get_apache, start_system
 from tests.interop.apache import NotToBeHad
 
 _WINDOW = 1000
 _SAMPLES_PER_S = 200
-_TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")
 _OTHER = "other"
 
 _SOCKETS = "sockets, frames, requests and answers"
@@ -72,14 +69,10 @@ _THREADS = {"journal": _JOURNAL, "flush": _FLUSH}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a shorter load, only printed")
-    options = parser.parse_args()
-    warm_up_s, seconds = (4.0, 4.0) if options.quick else (24.0, 12.0)
-    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
-        measured_on = machine(Path(name))
-        figures = asyncio.run(_measure(Path(name), warm_up_s, seconds))
-    publish(make_run("thread-times", measured_on, figures), only_print=options.quick)
+    quick = benchmark_parser(__doc__, quick="a shorter load").parse_args().quick
+    warm_up_s, seconds = (4.0, 4.0) if quick else (24.0, 12.0)
+    with measuring("thread-times", only_print=quick) as found:
+        found.figures += asyncio.run(_measure(found.folder, warm_up_s, seconds))
 
 
 async def _measure(folder: Path, warm_up_s: float, seconds: float) -> list[Figure]:
@@ -149,10 +142,9 @@ _Times = Mapping[str, tuple[str, float]]
 
 def _thread_times(pid: int) -> _Times:
     found = {}
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        name = (thread / "comm").read_text().rstrip("\n")
-        fields = (thread / "stat").read_text().rpartition(")")[2].split()
-        found[thread.name] = name, (int(fields[11]) + int(fields[12])) * _TICK_US
+    for thread in psutil.Process(pid).threads():
+        name = Path(f"/proc/{pid}/task/{thread.id}/comm").read_text().rstrip("\n")
+        found[str(thread.id)] = name, (thread.user_time + thread.system_time) * 1e6
     return found
 
 

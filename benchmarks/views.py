@@ -7,21 +7,18 @@ Views play in headless Chromium, on a page without a kernel. A jump ends when th
 been updated.
 """
 
-import argparse
 from collections.abc import Sequence
 from gzip import compress
 from json import dumps
 from pathlib import Path
 from shutil import which
-from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.measure import Figure, machine
-from benchmarks.publish import publish
-from benchmarks.results import make_run
+from benchmarks.family import benchmark_parser, measuring
+from benchmarks.measure import Figure
 from labkit.system.trace.events import Event
 from labkit.views.widgets import ClusterView, SpaceTime
 from labkit.views.widgets.page import page
@@ -66,21 +63,14 @@ _MEASURE = """async ([count, ms]) => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only print the figures")
-    quick: bool = parser.parse_args().quick
-    measured_on = machine(Path.cwd())
-    events = _long_run()
-    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+    quick = benchmark_parser(__doc__, quick="the same figures").parse_args().quick
+    with measuring("views", only_print=quick) as found, sync_playwright() as playwright:
+        events = _long_run()
+        found.remark = f"a run of {len(events):,} events"
         browser = playwright.chromium.launch(executable_path=which("chromium"))
-        figures = [
-            figure
-            for name, view in _VIEWS.items()
-            for figure in _figures(name, view, events, browser, Path(folder) / "view.html")
-        ]
+        for name, view in _VIEWS.items():
+            found.figures += _figures(name, view, events, browser, found.folder / "view.html")
         browser.close()
-    run_of = f"a run of {len(events):,} events"
-    publish(make_run("views", measured_on, figures, remark=run_of), only_print=quick)
 
 
 def _long_run() -> Sequence[Event]:

@@ -10,14 +10,10 @@ class ReadyConnection:
 
     is_writable = True
 
-    def when_writable(self, on_writable: OnWritable) -> None:
-        """Do nothing, because the connection is always writable."""
+    def when_writable(self, on_writable: OnWritable) -> None: ...
 
-    def pause(self) -> None:
-        """Do nothing, because no data arrives that could be paused."""
+    def pause(self) -> None: ...
 
-    def resume(self) -> None:
-        """Do nothing, because `pause` does nothing either."""
+    def resume(self) -> None: ...
 
-    def when_closed(self, on_close: OnClose) -> None:
-        """Do nothing, because the client passed its `on_close` callback when it connected."""
+    def when_closed(self, on_close: OnClose) -> None: ...

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.family import PERFORMANCE_PAGE
 from benchmarks.measure import Figure
-from benchmarks.publish import PERFORMANCE_PAGE
 from benchmarks.report import goals, pictures, profile, report, with_key_figures
 from benchmarks.results import RESULTS, Run, store, stored_runs
 
