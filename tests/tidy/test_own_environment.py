@@ -13,7 +13,7 @@ from tests.tidy.test_style import ROOT, sources
 _ALLOWED = {
     "labkit/views/spark/session.py": "PySpark gives the JVM this process's environment",
     "tests/plan.py": "the same, for all tests",
-    "tools/search/command.py": "the same; the command starts nothing else",
+    "tools/search/__main__.py": "the same; the command starts nothing else",
     "benchmarks/scale_engines.py": "Polars reads its settings only here; the process runs one job",
 }
 _METHODS = "clear", "pop", "popitem", "setdefault", "update"

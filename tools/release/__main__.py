@@ -1,5 +1,6 @@
 """Builds and checks a release: `python -m tools.release [FOLDER]`."""
 
+import re
 import shutil
 import sys
 import tarfile
@@ -11,7 +12,6 @@ from pathlib import Path
 from time import monotonic
 
 from labkit import __version__
-from tools.release.notes import release_notes
 from tools.site.links import broken_links, pages
 from tools.site.offline import build_offline
 from tools.site.pyodide import ROOT, CannotBuildError, run_command
@@ -42,6 +42,18 @@ def build_release(folder: Path) -> None:
             raise CannotBuildError("broken links:\n" + "\n".join(broken))
     with _timed("the pack installs the wheel without internet, and labkit runs"):
         _check_wheel(wheel, pack / "wheelhouse")
+
+
+def release_notes(changelog: str, version: str) -> str:
+    """Return the section about this version. Raises `CannotBuildError` if there is no such
+    section.
+    """
+    section = re.search(
+        rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", changelog, re.M | re.S
+    )
+    if section is None or not section[1].strip():
+        raise CannotBuildError(f"CHANGELOG.md has no section for {version}; add one")
+    return f"# labkit {version}\n\n{section[1].strip()}\n"
 
 
 def check_source(source: Path, wheel: Path) -> None:

@@ -1,11 +1,11 @@
 """Formats the report of a long search as text for the terminal and as a table for a web page."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import expr
 
+from benchmarks.measure import markdown_table
 from labkit.views.spark.search import record
 from labkit.worlds.sim.explore.code_version import code_version
 from labkit.worlds.sim.explore.situations.targeting import RARE, Aim
@@ -13,27 +13,10 @@ from labkit.worlds.sim.scenario.scenario import from_json
 from tools.search.branches import Branches, Share, shares
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 _RAREST_SHOWN = 12
 _SEEDS_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """The runs of one version of the code, and the promises that these runs broke."""
-
-    code: str
-    seeds: int
-    aimed: int
-    processor_hours: float
-    broken: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"{self.seeds:,} seeds and {self.aimed:,} aimed runs in"
-            f" {self.processor_hours:.3f} processor hours"
-        )
 
 
 def report(variant: str, rows: "DataFrame", branches: Branches) -> str:
@@ -50,15 +33,15 @@ def report(variant: str, rows: "DataFrame", branches: Branches) -> str:
 
 def published(rows: "DataFrame", branches: Branches) -> str:
     """Return a Markdown table of the search, with one row for each version of the code."""
-    table = [
-        "These searches ran on Spark:",
-        "",
-        "| code of the protocol | seeds | aimed runs | processor hours | broken promises |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    table += [
-        f"| {each.code} | {each.seeds:,} | {each.aimed:,} | {each.processor_hours:.2f}"
-        f" | {', '.join(each.broken) or 'none'} |"
+    head = ("code of the protocol", "seeds", "aimed runs", "processor hours", "broken promises")
+    counts = [
+        (
+            each.code,
+            f"{each.seeds:,}",
+            f"{each.aimed:,}",
+            f"{each.hours:.2f}",
+            ", ".join(each.broken) or "none",
+        )
         for each in _counts_by_code(rows)
     ]
     taken, total = _totals(shares(branches.taken))
@@ -70,7 +53,7 @@ def published(rows: "DataFrame", branches: Branches) -> str:
         f" packages (measured in {branches.runs:,} runs). Never reached:"
         f" {', '.join(never) or 'none'}."
     )
-    return "\n".join((*table, "", reached, ""))
+    return f"These searches ran on Spark:\n\n{markdown_table(head, counts)}\n{reached}\n"
 
 
 def first_broken(rows: "DataFrame") -> dict[str, str]:
@@ -100,8 +83,11 @@ def _aim(rows: "DataFrame") -> Aim:
     return aim
 
 
-def _counts_by_code(rows: "DataFrame") -> list[_Count]:
-    """Return the counts in the order in which the versions of the code were searched."""
+def _counts_by_code(rows: "DataFrame") -> list["Row"]:
+    """Return a row for each version of the code, in the order in which they were searched.
+
+    `hours` is processor time, and `broken` lists the promises that the version broke.
+    """
     counts = rows.groupBy("code").agg(
         expr("count(seed) as seeds"),
         expr("count_if(seed is null) as aimed"),
@@ -109,16 +95,14 @@ def _counts_by_code(rows: "DataFrame") -> list[_Count]:
         expr("array_sort(array_distinct(flatten(collect_list(broken)))) as broken"),
         expr("min(round) as began"),
     )
-    return [
-        _Count(row["code"], row["seeds"], row["aimed"], row["hours"], tuple(row["broken"]))
-        for row in counts.orderBy("began").collect()
-    ]
+    return counts.orderBy("began").collect()
 
 
 def _counts(rows: "DataFrame") -> Iterator[str]:
     for each in reversed(_counts_by_code(rows)):
         age = "Code" if each.code == code_version() else "Earlier code"
-        yield f"{age} {each.code}: {each}"
+        runs = f"{each.seeds:,} seeds and {each.aimed:,} aimed runs"
+        yield f"{age} {each.code}: {runs} in {each.hours:.3f} processor hours"
 
 
 def _broken_promises(rows: "DataFrame") -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field
 from typing import Any
 
+from benchmarks.measure import markdown_table
 from labkit.system.model.settings import Setting
 from labkit.worlds.live.config.known_keys import BY_A_BOOKIE, KnownKeys, RefusedKey
 from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
@@ -88,23 +89,20 @@ def _file(name: str, keys: KnownKeys, lesson_words: Mapping[str, set[str]]) -> s
         if not name.startswith(_CLIENT)
     ]
     return (
-        f"## {name}\n\n### Obeyed\n\n| key | default | lessons |\n| --- | --- | --- |\n"
-        + "\n".join(obeyed)
-        + "\n\n### Refused\n\n| key | accepted values | reason |\n| --- | --- | --- |\n"
-        + "\n".join(refused)
-        + "\n"
+        f"## {name}\n\n### Obeyed\n\n{markdown_table(('key', 'default', 'lessons'), obeyed)}\n"
+        f"### Refused\n\n{markdown_table(('key', 'accepted values', 'reason'), refused)}"
     )
 
 
 def _obeyed_row(
     key: str, field: Field[Any], setting: Setting, lesson_words: Mapping[str, set[str]]
-) -> str:
+) -> tuple[str, str, str]:
     default: Any = field.default
     if setting.unit > 1:
         default //= setting.unit
     shown = "" if default in (MISSING, None, "", ()) else f"`{_as_in_a_file(default)}`"
     links = [link for link, words in lesson_words.items() if words & {key, f"{field.name}="}]
-    return f"| `{key}` | {shown} | {', '.join(links)} |"
+    return f"`{key}`", shown, ", ".join(links)
 
 
 def _as_in_a_file(value: object) -> str:
@@ -113,10 +111,10 @@ def _as_in_a_file(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _refused_row(key: RefusedKey) -> str:
+def _refused_row(key: RefusedKey) -> tuple[str, str, str]:
     accepted = ", ".join(f"`{value}`" for value in key.accepted if value) or "none"
     by = r" \*" if key.by == BY_A_BOOKIE else ""
-    return f"| `{key.name}`{by} | {accepted} | {key.why} |"
+    return f"`{key.name}`{by}", accepted, key.why
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from benchmarks.measure import markdown_table
 from tools.site.pyodide import ROOT
 
 _INTRODUCTION = """\
@@ -411,8 +412,8 @@ def _rows(messages: Sequence[Message]) -> str:
     modules = defaultdict[str, dict[str, None]](dict)
     for each in messages:
         modules[each.text][f"`{each.module}`"] = None
-    rows = [f"| {_code(text)} | {', '.join(names)} |" for text, names in modules.items()]
-    return "| message | created in |\n| --- | --- |\n" + "\n".join(rows) + "\n"
+    rows = [(_code(text), ", ".join(names)) for text, names in modules.items()]
+    return markdown_table(("message", "created in"), rows)
 
 
 def _code(text: str) -> str:

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from typing import Any
 
 import nbformat
@@ -161,7 +162,7 @@ def _document(page: str, file: str, address: Address | None) -> str:
 
     def converted(link: re.Match[str]) -> str:
         text, (path, _, anchor) = link[1], link[2].partition("#")
-        found = _normal(PurePosixPath(file).parent / path)
+        found = normpath(PurePosixPath(file).parent / path)
         anchor = f"#{anchor}" if anchor else ""
         if found in pages:
             return f"[{text}]({up}{pages[found]}.md{anchor})"
@@ -178,13 +179,6 @@ def _document(page: str, file: str, address: Address | None) -> str:
 def _title(page: Path) -> str:
     lines = page.read_text(encoding="utf-8").splitlines()
     return next((line for line in lines if line.startswith("# ")), "")
-
-
-def _normal(path: PurePosixPath) -> str:
-    parts: list[str] = []
-    for part in path.parts:
-        parts = parts[:-1] if part == ".." else [*parts, part]
-    return "/".join(parts)
 
 
 def _essay(name: str) -> str:

@@ -5,7 +5,6 @@ The picture of each level is made when the site is built. While the visitor look
 the worker starts Python.
 """
 
-import json
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -23,12 +22,7 @@ _TEXT = Path(__file__).parent / "theme" / "play.md"
 def play_page(views: Views) -> str:
     """Return the page as Markdown."""
     items = "".join(_level(number, views) for number in range(1, len(LEVELS) + 1))
-    return Template(_TEXT.read_text(encoding="utf-8")).substitute(
-        levels=items,
-        index=views.keep(json.dumps(views.runs), ".json"),
-        module=views.keep(MODULE, ".js"),
-        style=views.keep(STYLE, ".css"),
-    )
+    return Template(_TEXT.read_text(encoding="utf-8")).substitute(views.files(), levels=items)
 
 
 def _level(number: int, views: Views) -> str:

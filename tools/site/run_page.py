@@ -5,7 +5,6 @@ were recorded when the site was built, so they open without Python. For all othe
 visitor changes a run, `theme/run-worker.js` runs labkit in a worker, with the Python of the tab.
 """
 
-import json
 from pathlib import Path
 from string import Template
 
@@ -14,7 +13,6 @@ from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
 from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.future_search import FutureSearch
-from labkit.views.widgets.scene_view import MODULE, STYLE
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
@@ -27,12 +25,9 @@ _TEXT = Path(__file__).parent / "theme" / "run.md"
 
 def run_page(views: Views, cache: Path) -> str:
     """Return the page as Markdown. Call this function after all other views have been placed."""
-    return Template(_TEXT.read_text(encoding="utf-8")).substitute(
-        counterexamples=views.recorded(cache / "counterexamples", _counterexamples),
-        index=views.keep(json.dumps(views.runs), ".json"),
-        module=views.keep(MODULE, ".js"),
-        style=views.keep(STYLE, ".css"),
-    )
+    links = views.recorded(cache / "counterexamples", _counterexamples)
+    text = Template(_TEXT.read_text(encoding="utf-8"))
+    return text.substitute(views.files(), counterexamples=links)
 
 
 def _counterexamples(views: Views) -> str:

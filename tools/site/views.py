@@ -96,6 +96,14 @@ class Views:
             self.runs.setdefault(key, data)
         return (folder / _HTML).read_text(encoding="utf-8")
 
+    def files(self) -> dict[str, str]:
+        """Return the names of the files that a page with links to runs needs."""
+        return {
+            "index": self.keep(json.dumps(self.runs), ".json"),
+            "module": self.keep(MODULE, ".js"),
+            "style": self.keep(STYLE, ".css"),
+        }
+
     def keep(self, text: str, suffix: str) -> str:
         name = blake2b(text.encode(), digest_size=8).hexdigest() + suffix
         (self._folder / name).write_text(text, encoding="utf-8")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from labkit import __version__
-from tools.release.notes import release_notes
 from tools.site.pyodide import ROOT, CannotBuildError
 
 pytest.importorskip("sphinx", reason="pip install -e '.[site]'")
 from tools.release import __main__ as release
+from tools.release.__main__ import release_notes
 
 CHANGELOG = "# Changelog\n\n## [2.0.0] - unreleased\n\n- new\n\n## [1.0.0]\n\n- old\n"
 

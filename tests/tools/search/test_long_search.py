@@ -118,7 +118,7 @@ def test_without_java_the_command_says_what_is_missing(
     def missing(_: str) -> None:
         raise MissingPart("Java", "Spark needs Java", "install it")
 
-    monkeypatch.setattr("tools.search.command.spark_session", missing)
+    monkeypatch.setattr("tools.search.__main__.spark_session", missing)
     assert main(["--folder", str(tmp_path), "--seeds", "1"]) == 1
     assert "Spark needs Java" in capsys.readouterr().err
 

@@ -15,11 +15,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("views")
-
-
-@pytest.fixture(scope="module")
 def page(folder: Path) -> str:
     return gallery(lessons(), Views(folder))
 

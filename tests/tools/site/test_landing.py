@@ -17,11 +17,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("views")
-
-
-@pytest.fixture(scope="module")
 def state(folder: Path) -> Any:
     """Return the state of the run that is sent to the browser."""
     html = breakable_run(run(SCENARIO), Views(folder))
