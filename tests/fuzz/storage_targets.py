@@ -142,13 +142,18 @@ def _read_whole_index(disk: SimDisk) -> None:
     assert (again.header.master_key, again.location(9)) == (index.header.master_key, 1 << 32)
 
 
+def _disks_with(path: str, on_ledger_disk: bool, data: bytes) -> tuple[SimDisk, SimDisk]:
+    """Return copies of a bookie's disks, on which this file has been replaced."""
+    copies = _copied(DISKS[6][0]), _copied(DISKS[6][1])
+    copies[on_ledger_disk].create(path).write(0, data)
+    return copies
+
+
 def _store_with(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
     """Return a decoder that starts a bookie with this file replaced, uses it, and restarts it."""
-    journal, ledgers = written(6)
 
     def decode(data: bytes) -> None:
-        copies = _copied(journal), _copied(ledgers)
-        copies[on_ledger_disk].create(path).write(0, data)
+        copies = _disks_with(path, on_ledger_disk, data)
         for _ in range(2):
             store = _open(*copies)
             with suppress(LabkitError):
@@ -181,12 +186,10 @@ def _limit_files(operation: Operation) -> None:
 
 def _shell(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
     """Return a decoder that runs the shell commands on a bookie with this file replaced."""
-    journal, ledgers = written(6)
 
     def decode(data: bytes) -> None:
-        copies = _copied(journal), _copied(ledgers)
-        copies[on_ledger_disk].create(path).write(0, data)
-        folders = BookieFolders((copies[0],), (copies[1],), (copies[1],))
+        journal, ledgers = _disks_with(path, on_ledger_disk, data)
+        folders = BookieFolders((journal,), (ledgers,), (ledgers,))
         each(
             lambda: iter(read_index(folders, LEDGER)),
             lambda: iter(read_ledger(folders, LEDGER, digest=DIGEST)),

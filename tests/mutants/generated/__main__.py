@@ -19,7 +19,7 @@ import pytest
 from tests.mutants.generated.operators import Mutant
 from tests.mutants.generated.reached import ARGUMENTS, PACKAGES, ROOT, folders, recorded
 from tests.mutants.generated.sample import ALIVE, Sample, drawn, line_of
-from tests.mutants.generated.trials import Limits, Trial, Trials
+from tests.mutants.generated.trials import Trial, Trials
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -73,7 +73,7 @@ def _go_on(sample: Sample, mutants: list[Mutant], options: argparse.Namespace) -
         print(f"{trial.outcome.value:9}  {trial.seconds:5} s  {trial.mutant.name}", flush=True)
 
     files = sorted(file for file in reached.files() if file.startswith(tuple(where)))
-    trials = Trials(due(), reached, report, Limits())
+    trials = Trials(due(), reached, report)
     pytest.main([*ARGUMENTS, "--no-header", "--capture=no", *files], plugins=[trials])
 
 

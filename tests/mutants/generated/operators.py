@@ -160,13 +160,10 @@ def _changes(node: ast.AST) -> Iterator[Change]:
 
 
 def _compare(node: ast.Compare) -> Iterator[Change]:
-    for operator, other in _COMPARISONS[type(node.ops[0])] if len(node.ops) == 1 else ():
-        yield operator, ast.Compare(node.left, [other()], node.comparators)
-    if len(node.ops) > 1:
-        for place, op in enumerate(node.ops):
-            for operator, other in _COMPARISONS[type(op)]:
-                ops = [*node.ops[:place], other(), *node.ops[place + 1 :]]
-                yield operator, ast.Compare(node.left, ops, node.comparators)
+    for place, op in enumerate(node.ops):
+        for operator, other in _COMPARISONS[type(op)]:
+            ops = [*node.ops[:place], other(), *node.ops[place + 1 :]]
+            yield operator, ast.Compare(node.left, ops, node.comparators)
 
 
 def _condition(node: ast.If | ast.While | ast.IfExp) -> Iterator[Change]:

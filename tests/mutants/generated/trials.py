@@ -35,6 +35,12 @@ _KILLED, _HELD = 1, 0
 _CACHE = type(functools.cache(len))
 _FRESH_FILES = 20
 """The maximum number of test files that a fresh process runs."""
+_TESTS_S = 30.0
+"""The maximum duration of the tests to run for a mutant, according to the recording."""
+_FACTOR = 5.0
+"""How many times longer than the recorded duration the fork may take."""
+_PROCESSOR_S, _CLOCK_S = 5, 20
+"""How many seconds the fork may take in addition."""
 
 
 class Outcome(Enum):
@@ -59,21 +65,6 @@ class Trial:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on the effort per mutant.
-
-    tests_s: total duration of the tests to run, according to the recording.
-    factor: how many times longer than the recorded duration the fork may take.
-    processor_s, clock_s: how many seconds the fork may take in addition.
-    """
-
-    tests_s: float = 30.0
-    factor: float = 5.0
-    processor_s: int = 5
-    clock_s: int = 20
-
-
 class Trials:
     """A pytest plugin that tries mutants instead of running the collected tests."""
 
@@ -82,10 +73,8 @@ class Trials:
         mutants: Iterable[Mutant],
         reached: Reached,
         report: Callable[[Trial], None],
-        limits: Limits,
     ) -> None:
-        self._mutants, self._reached = mutants, reached
-        self._report, self._limits = report, limits
+        self._mutants, self._reached, self._report = mutants, reached, report
         self._sound: dict[str, bool] = {}
         """Whether the test passes by itself without a mutant."""
 
@@ -127,7 +116,7 @@ class Trials:
         return Outcome.SURVIVED, ""
 
     def _within_limits(self, tests: list[str]) -> list[str]:
-        left_s = self._limits.tests_s
+        left_s = _TESTS_S
         chosen: list[str] = []
         for test in tests:
             left_s -= self._reached.seconds[test]
@@ -146,16 +135,16 @@ class Trials:
     def _in_a_fork(
         self, tests: list[str], codes: list[tuple[FunctionType, CodeType]]
     ) -> tuple[Outcome, str]:
-        seconds = self._limits.factor * sum(self._reached.seconds[test] for test in tests)
+        seconds = _FACTOR * sum(self._reached.seconds[test] for test in tests)
         sys.stdout.flush()
         reads, writes = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reads)
-            limit = int(seconds) + self._limits.processor_s
+            limit = int(seconds) + _PROCESSOR_S
             self._run(tests, codes, writes, limit)
         os.close(writes)
-        status = _awaited(child, seconds + self._limits.clock_s)
+        status = _awaited(child, seconds + _CLOCK_S)
         with os.fdopen(reads) as pipe:
             test = "" if status is None else pipe.read()
         if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
@@ -230,7 +219,7 @@ class Trials:
                 process_group=0,
             )
             try:
-                status = run.wait(self._limits.factor * seconds + self._limits.clock_s)
+                status = run.wait(_FACTOR * seconds + _CLOCK_S)
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGKILL)
                 run.wait()
