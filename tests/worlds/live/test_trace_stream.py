@@ -91,6 +91,8 @@ async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
     first, second = await followed(port), await followed(port)
     assert [row.kind for row in first.rows] == ["journal.replayed"]
     assert second.rows == []
+    node.record("memtable.put", 7, 0)
+    await until(lambda: len(first.rows) == 2 and len(second.rows) == 1)
 
 
 async def test_a_start_may_have_more_rows_than_fit_into_a_line(
