@@ -185,7 +185,8 @@ def test_local_says_why_it_does_not_start(tmp_path: Path) -> None:
     assert str(in_the_way) in refusal(done)
 
 
-BOOKIE = f"bookie --id b0 --data data --zookeeper {NOWHERE}"
+BOOKIE = "bookie --id b0 --data data --zookeeper 127.0.0.1:1"
+"""The address is constant, because each worker of the tests must find the same test names."""
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ BOOKIE = f"bookie --id b0 --data data --zookeeper {NOWHERE}"
         ("search --jobs -1", "labkit: --first, --seeds and --jobs must not be negative"),
         ("bookie", "specify --id, or bookieId or advertisedAddress in a file passed with --conf"),
         ("bookie --id b0 --data data", "specify --zookeeper, or metadataServiceUri"),
-        (f"bookie --id b0 --zookeeper {NOWHERE}", "at least one journal directory"),
+        ("bookie --id b0 --zookeeper 127.0.0.1:1", "at least one journal directory"),
         (f"{BOOKIE} --id no/slash", "invalid bookie id 'no/slash'"),
         (f"{BOOKIE} --id readonly", "'readonly', '.' and '..' are reserved"),
         (f"{BOOKIE} --id ..", "invalid bookie id '..'"),
