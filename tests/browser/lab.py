@@ -18,7 +18,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import nbformat
@@ -109,12 +108,7 @@ class JupyterLab:
         self.page.wait_for_function("globalThis.jupyterapp !== undefined", timeout=START_MS)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.page.close()
         # On SIGTERM, the server shuts down its kernels, which run in process groups of their own.
         self._process.terminate()

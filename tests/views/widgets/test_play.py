@@ -137,14 +137,25 @@ def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> No
     assert view.notice == ""
 
 
-def test_the_picture_shows_the_state_and_the_last_entry_in_the_metadata(view: Play) -> None:
-    assert "metadata\nledger 0 is open; entries from 0 on are on b0, b1, b2" in words(view)
-    for move in ("r>r 0", "r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2"):
-        press(view, f"deliver {move}")
-    assert "metadata\nledger 0 is being recovered; entries from 0 on" in words(view)
-    for move in ("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"):
-        press(view, f"deliver {move}")
-    assert "metadata\nledger 0 is closed without any entry; entries from 0 on" in words(view)
+def test_the_picture_shows_the_metadata_and_what_each_reader_has_done(view: Play) -> None:
+    for moves, reader, metadata in (
+        ((), "has done nothing yet", "is open; entries from 0 on are on b0, b1, b2"),
+        (("r>r 0",), "has begun to recover ledger 0", ""),
+        (("r>b0 2", "b0>r 2"), "has heard from b0, and needs more answers", ""),
+        (
+            *(("r>b1 2", "b1>r 2"), "has heard from b0, b1, which is enough"),
+            "is being recovered; entries from 0 on",
+        ),
+        (
+            *(("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"), "has closed ledger 0 without any entry"),
+            "is closed without any entry; entries from 0 on",
+        ),
+    ):
+        for move in moves:
+            press(view, f"deliver {move}")
+        assert f"reader r\n{reader}" in words(view)
+        assert f"metadata\nledger 0 {metadata}" in words(view)
+    assert "fenced, index 0" in words(view)
 
 
 def test_the_picture_shows_each_ensemble_in_the_metadata() -> None:
@@ -159,22 +170,6 @@ def test_nothing_is_explained_in_the_picture_where_it_would_cover_a_part_of_it(v
     press(view, "deliver w>b1 2")
     assert view.run.clock.firsts
     assert all(mark.key != "note" for beat in view.reel.beats for mark in marks_of(beat.scene))
-
-
-def test_the_picture_shows_what_each_reader_has_done(view: Play) -> None:
-    assert "reader r\nhas done nothing yet" in words(view)
-    press(view, "deliver r>r 0")
-    assert "reader r\nhas begun to recover ledger 0" in words(view)
-    for move in ("r>b0 2", "b0>r 2"):
-        press(view, f"deliver {move}")
-    assert "reader r\nhas heard from b0, and needs more answers" in words(view)
-    assert "fenced, index 0" in words(view)
-    for move in ("r>b1 2", "b1>r 2"):
-        press(view, f"deliver {move}")
-    assert "reader r\nhas heard from b0, b1, which is enough" in words(view)
-    for move in ("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"):
-        press(view, f"deliver {move}")
-    assert "reader r\nhas closed ledger 0 without any entry" in words(view)
 
 
 def test_the_legend_explains_exactly_the_symbols_that_were_shown(view: Play) -> None:

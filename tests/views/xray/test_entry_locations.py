@@ -15,6 +15,19 @@ from tests.system.storage.support import entry
 Moments = dict[str, tuple[Piece, ...]]
 
 
+def flushed(*entries: tuple[int, int]) -> OneBookie:
+    """Return a bookie whose journal, entry log and index contain these entries."""
+    bookie = OneBookie()
+    bookie.add(*entries)
+    bookie.commit()
+    bookie.flush()
+    return bookie
+
+
+def disks_of(bookie: OneBookie) -> tuple[SimDisk, SimDisk]:
+    return bookie.machine.journals[0], bookie.machine.ledgers[0]
+
+
 def life_of_an_entry() -> Moments:
     """Record the locations of entry 2 of ledger 7 at each moment from the add to the flush."""
     bookie, seen = OneBookie(), Moments()
@@ -90,19 +103,12 @@ def test_a_record_that_a_power_cut_tears_is_safe_up_to_the_tear() -> None:
 
 
 def test_without_a_power_cut_in_view_what_is_in_a_file_counts_as_synced() -> None:
-    bookie = OneBookie()
-    bookie.add((7, 0))
-    bookie.commit()
-    bookie.flush()
-    disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
-    assert states(locate_entry(*disks, entry_bytes(7, 0, 20))) == ["synced"] * 3
+    found = locate_entry(*disks_of(flushed((7, 0))), entry_bytes(7, 0, 20))
+    assert states(found) == ["synced"] * 3
 
 
 def test_the_index_names_the_log_and_the_offset_of_the_entry_in_it() -> None:
-    bookie = OneBookie()
-    bookie.add((7, 0))
-    bookie.commit()
-    bookie.flush()
+    bookie = flushed((7, 0))
     bookie.restart()
     bookie.add((7, 1))
     bookie.commit()
@@ -137,12 +143,7 @@ def test_a_slot_that_the_file_ends_in_is_not_a_location(size: int) -> None:
 
 
 def test_a_piece_is_safe_as_far_as_a_power_cut_leaves_it() -> None:
-    bookie = OneBookie()
-    bookie.add((7, 2))
-    bookie.commit()
-    bookie.flush()
-    machine = bookie.machine
-    disks = machine.journals[0], machine.ledgers[0]
+    disks = disks_of(flushed((7, 2)))
     nothing = locate_entry(*disks, entry_bytes(7, 2, 20), after_power_cut=(SimDisk(), SimDisk()))
     assert [piece.safe_size for piece in nothing[1:]] == [0, 0, 0]
     everything = locate_entry(*disks, entry_bytes(7, 2, 20), after_power_cut=disks)
@@ -154,9 +155,8 @@ def test_leading_zeros_that_were_there_before_are_not_safe() -> None:
     bookie, before = OneBookie(), OneBookie()
     bookie.add((7, 2))
     bookie.commit()
-    after = before.machine.journals[0], before.machine.ledgers[0]
-    disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
-    _, journal, *_ = locate_entry(*disks, entry_bytes(7, 2, 20), after_power_cut=after)
+    found = locate_entry(*disks_of(bookie), entry_bytes(7, 2, 20), after_power_cut=disks_of(before))
+    _, journal, *_ = found
     assert journal.safe_size == 0
 
 

@@ -83,14 +83,10 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
     ledgers: list[dict[int, LedgerRepair]] = []
     for step in steps:
         progress.apply(step)
-        before, nodes_before = (ledgers[-1], nodes[-1]) if ledgers else ({}, None)
         auditors.append(_auditor_look(progress))
         nodes.append(dict(progress.bookies))
-        touched = progress.stored_ledgers()
-        if nodes[-1] == nodes_before:
-            touched = _touched(step, touched)
-        fresh = {n: progress.repair(n) for n in touched}
-        ledgers.append(before | fresh)
+        known = progress.stored_ledgers()
+        ledgers.append({n: progress.repair(n, is_detailed=False) for n in known})
     shown = _shown(ledgers)
     lanes = [Lane("auditor", "auditor", "", _spans(auditors))]
     lanes += [
@@ -103,15 +99,6 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
     hidden_count = len(ledgers[-1]) - len(shown) if ledgers else 0
     waits = tuple(_waits(steps))
     return Chart(_edges(len(steps), waits), tuple(lanes), tuple(shown), waits, hidden_count)
-
-
-def _touched(step: RepairStep, ledgers: Sequence[int]) -> list[int]:
-    """Return the ledgers whose appearance the step may change. If the step does not concern a
-    ledger, it may change any of them, because the worker that was repairing it may have died.
-    """
-    named = {step.event.ledger, *(each.ledger for each in step.stored)}
-    is_of_node = step.event.ledger < 0
-    return [n for n in ledgers if n in named or is_of_node]
 
 
 def _auditor_look(progress: Progress) -> Look:

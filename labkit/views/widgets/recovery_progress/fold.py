@@ -122,7 +122,8 @@ class Progress:
         """Return the ledgers whose bookies are known."""
         return [each for each, ledger in self.cluster.ledgers.items() if ledger.segments]
 
-    def repair(self, ledger_id: int) -> LedgerRepair:
+    def repair(self, ledger_id: int, *, is_detailed: bool = True) -> LedgerRepair:
+        """Return a ledger and its repair. If `is_detailed` is false, the fragments are omitted."""
         ledger, repair = self.cluster.ledgers[ledger_id], self.repairs[ledger_id]
         firsts = [segment.first_entry for segment in ledger.segments]
         lasts = [*(first - 1 for first in firsts[1:]), max(repair.end, firsts[-1] - 1)]
@@ -132,6 +133,7 @@ class Progress:
         fragments = (
             self._fragment(ledger_id, segment, last, quorum)
             for segment, last in zip(ledger.segments, lasts, strict=True)
+            if is_detailed
         )
         return LedgerRepair(
             quorum,

@@ -33,21 +33,22 @@ class FaultForm:
             self.values["fault"] = palette.faults[0][0]
 
     def fault(self) -> dict[str, Any]:
-        found = {name: self.values[name] for name in self._fields() if name in _LABELS}
-        return {"name": self.values["fault"], **found}
+        return {
+            "name": self.values["fault"],
+            **{name: self.values[name] for name in self._fields()},
+        }
 
     def choices(self) -> list[Control]:
         faults = ((name, label) for name, label, _ in self.palette.faults)
         return [
             choice("fault", "What if, just after this event:", self.values["fault"], faults),
-            *(self._field(name) for name in self._fields() if name in _LABELS),
+            *map(self._field, self._fields()),
             button("fork", "Fork the run"),
         ]
 
     def _fields(self) -> list[str]:
-        return next(
-            list(fields) for name, _, fields in self.palette.faults if name == self.values["fault"]
-        )
+        of_fault = {name: fields for name, _, fields in self.palette.faults}
+        return [name for name in of_fault[self.values["fault"]] if name in _LABELS]
 
     def _field(self, name: str) -> Control:
         if name.endswith("_ms"):
