@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.course.checking.card import Card
-from labkit.course.workshop import check
+from labkit.course.workshop.step_check import card_of
 from labkit.course.workshop.tracks import track
 
 Changes = tuple[tuple[str, str], ...]
@@ -77,6 +77,7 @@ def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 def refused(folder: Path, name: str, number: int, *changes: tuple[str, str]) -> Card:
     """Return the card for the solution with these changes, which must be rejected."""
-    card = check(name, number, with_changes(folder, name, *changes), seeds=6, must_pass=False)
+    file = with_changes(folder, name, *changes)
+    card = card_of(track(name), track(name).step(number), file, seeds=6)
     assert not card.passed, card
     return card

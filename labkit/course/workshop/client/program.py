@@ -69,11 +69,11 @@ class Program:
 
     async def _check_ensemble(self, cluster: Cluster) -> None:
         metadata, _version = await self._ledgers.read_metadata(cluster.ledger_id)
-        ensemble = metadata.segments[0].ensemble if metadata.segments else ()
+        ensemble = metadata.segments[0].ensemble
         if len(set(ensemble)) < metadata.ensemble_size:
             raise Refused(
                 f"{contract.STORES} The ensemble size is {metadata.ensemble_size}; the stored"
-                f" metadata list {', '.join(ensemble) or 'no bookies'}."
+                f" metadata list {', '.join(ensemble)}."
             )
 
     async def _check_end(self, cluster: Cluster, flow: "_Flow") -> None:

@@ -58,16 +58,9 @@ APPEND = Step(
             " because a single bookie failed.",
         ),
     ),
-    slow_trials=(
-        every_order_of(runs.TWO_ADDS, _NODES),
-        in_storms(runs.storms, _NODES),
-    ),
+    slow_trials=(every_order_of(runs.TWO_ADDS, _NODES), in_storms(runs.storms, _NODES)),
     costs=(
-        Cost(
-            "requests per add",
-            1.0,
-            count_of(runs.STRIPED, _NODES, "add.sent", per=12),
-        ),
+        Cost("requests per add", 1.0, count_of(runs.STRIPED, _NODES, "add.sent", per=12)),
         Cost(
             "simulated ms for 12 adds, 10 at a time",
             1.1,

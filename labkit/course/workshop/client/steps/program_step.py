@@ -68,17 +68,8 @@ PROGRAM = Step(
     ),
     generated=(ledgers_are_created, payloads_are_appended, ledgers_are_taken_over),
     trials=(
-        ends_well(
-            (runs.TAKES_OVER, runs.LOSES_A_BOOKIE),
-            _BOTH,
-            contract.SUCCEEDS,
-        ),
-        must_fail(
-            runs.TOO_FEW_BOOKIES,
-            _WRITER,
-            "BKNotEnoughBookiesException",
-            contract.CREATES,
-        ),
+        ends_well((runs.TAKES_OVER, runs.LOSES_A_BOOKIE), _BOTH, contract.SUCCEEDS),
+        must_fail(runs.TOO_FEW_BOOKIES, _WRITER, "BKNotEnoughBookiesException", contract.CREATES),
         holds((runs.IS_TAKEN,), _BOTH),
     ),
     slow_trials=(_LIVE_TRIAL,),
