@@ -13,6 +13,7 @@ Spark keeps the state in the query's checkpoint, where you can read it with
 Spark's RocksDB state store (the setting in `STATE_STORE`).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -27,7 +28,6 @@ Runs: TypeAlias = npt.NDArray[np.int64]
 """Runs of consecutive entries. Each row contains the first entry of a run and the entry after its
 last one.
 """
-_NO_RUNS = np.empty((0, 2), np.int64)
 StepFunction = Callable[[Position | None, Position], tuple[Position, int]]
 
 STATE = "last"
@@ -95,14 +95,14 @@ class GapDetector(StatefulProcessor):
 
 def _sorted_entries(rows: Iterator[pd.DataFrame]) -> Iterator[Position]:
     """Yield each entry once, in order."""
-    runs = dict[int, Runs]()
+    runs = defaultdict[int, Runs](lambda: np.empty((0, 2), np.int64))
     for chunk in rows:
         # All messages of a batch share one entry.
         entries = np.unique(chunk[["ledger", "entry"]].to_numpy(np.int64), axis=0)
         ledgers, begins = np.unique(entries[:, 0], return_index=True)
         for ledger, ids in zip(ledgers.tolist(), np.split(entries[:, 1], begins[1:]), strict=True):
             found = np.column_stack([ids, ids + 1])
-            runs[ledger] = _merged(np.concatenate([runs.get(ledger, _NO_RUNS), found]))
+            runs[ledger] = _merged(np.concatenate([runs[ledger], found]))
     for ledger in sorted(runs):
         for first, end in runs[ledger].tolist():
             for entry in range(first, end):

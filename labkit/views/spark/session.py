@@ -86,7 +86,9 @@ def spark_session(app_name: str) -> "SparkSession":
     master = session.conf.get("spark.master") or ""
     if "SPARK_REMOTE" in os.environ or not master.startswith("local"):
         ship_labkit(session)
-    _register_formats(session)
+    from labkit.views.spark.bookkeeper.source import BookKeeperSource
+
+    session.dataSource.register(BookKeeperSource)
     return session
 
 
@@ -122,12 +124,6 @@ def _uses_fork_daemon(master: str) -> bool:
     # The workers must run the same Python as this process, and its libraries must be fork-safe.
     same_python = master.startswith("local") and os.environ["PYSPARK_PYTHON"] == sys.executable
     return same_python and sys.platform == "linux"
-
-
-def _register_formats(session: "SparkSession") -> None:
-    from labkit.views.spark.bookkeeper.source import BookKeeperSource
-
-    session.dataSource.register(BookKeeperSource)
 
 
 def _prepare_environment(master: str) -> None:

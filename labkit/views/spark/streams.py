@@ -84,7 +84,7 @@ def order_violations(messages: DataFrame) -> DataFrame:
     This includes messages that were redelivered late. `after_ledger`, `after_entry` and
     `after_batch_index` contain the id of that preceding message.
     """
-    before = fn.lag("position").over(_arrival_order())
+    before = fn.lag("position").over(_stream_by("seq"))
     arrivals = with_position(messages).withColumn("before", before)
     return arrivals.where("position < before").select(
         *STREAM,
@@ -137,7 +137,7 @@ def with_entry_before(messages: DataFrame) -> DataFrame:
     """
     whole_entry = fn.lit(-1).alias("batch_index")
     entries = with_position(messages.select(*STREAM, "ledger", "entry", whole_entry).distinct())
-    before = entries.withColumn("before", fn.lag("position").over(_id_order("position")))
+    before = entries.withColumn("before", fn.lag("position").over(_stream_by("position")))
     return before.withColumns(
         {"ledger_before": _ledger_of("before"), "entry_before": _entry_of("before")}
     ).drop("position", "before", "batch_index")
@@ -151,7 +151,7 @@ def stream_report(messages: DataFrame) -> DataFrame:
     sorted only once, by arrival: after that, each block of 64 slots of an entry becomes one row,
     and only blocks are sorted by id.
     """
-    before = fn.lag("position").over(_arrival_order())
+    before = fn.lag("position").over(_stream_by("seq"))
     arrivals = with_position(messages).withColumn("before", before)
     blocks = arrivals.groupBy(*STREAM, fn.shiftright("position", 6).alias("block")).agg(
         fn.count("*").alias("messages"),
@@ -161,7 +161,7 @@ def stream_report(messages: DataFrame) -> DataFrame:
         fn.max("position").alias("last"),
     )
     # Sort blocks, not messages, by id, because there are far fewer of them.
-    near = blocks.withColumn("next", fn.lead("last").over(_id_order("last")))
+    near = blocks.withColumn("next", fn.lead("last").over(_stream_by("last")))
     new_ledger = _ledger_of("next") != _ledger_of("last")
     step = _entry_of("next") - fn.when(new_ledger, -1).otherwise(_entry_of("last"))
     is_last = ~fn.shiftright("last", BATCH_BITS).eqNullSafe(fn.shiftright("next", BATCH_BITS))
@@ -182,17 +182,9 @@ def stream_report(messages: DataFrame) -> DataFrame:
     )
 
 
-def _arrival_order() -> WindowSpec:
-    return _stream_window().orderBy("seq")
-
-
-def _id_order(position: str) -> WindowSpec:
-    return _stream_window().orderBy(position)
-
-
-def _stream_window() -> WindowSpec:
+def _stream_by(column: str) -> WindowSpec:
     # Put these columns first in the sort order, because numbers compare faster than strings.
-    return Window.partitionBy("partition", "topic")
+    return Window.partitionBy("partition", "topic").orderBy(column)
 
 
 def _ledger_of(position: str) -> Column:

@@ -6,8 +6,9 @@ tests run the same functions on a live cluster.
 
 import asyncio
 import json
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,34 +16,16 @@ import pytest
 
 from labkit.system.model.ledger import LedgerMetadata, Segment
 from labkit.system.model.message_id import MessageId
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
+from labkit.system.topic.messages import Message
 from labkit.views.spark import flights
 
 pytestmark = pytest.mark.slow
 
 
-@dataclass(frozen=True)
-class StandInLedger:
-    ledger_id: int
-    entry_count: int
-    size_bytes: int
-    closed_at_ms: int
-
-
-@dataclass(frozen=True)
-class StandInMessage:
-    message_id: MessageId
-    payload: bytes
-    key: str
-    publish_time_ms: int
-    event_time_ms: int
-    sequence_id: int
-    producer_name: str = "stand-in"
-    batch_size: int = 2
-
-
 class StandInTopic:
     def __init__(self) -> None:
-        self.messages: list[StandInMessage] = []
+        self.messages: list[Message] = []
         self.answers: list[asyncio.Future[MessageId]] = []
         self.most_in_flight = 0
         self.pauses = 0
@@ -50,7 +33,9 @@ class StandInTopic:
     def send(self, payload: bytes, *, key: str, event_time_ms: int) -> asyncio.Future[MessageId]:
         count = len(self.messages)
         message_id = MessageId(7, count // 2, 0, count % 2)
-        message = StandInMessage(message_id, payload, key, count, event_time_ms, count)
+        message = Message(
+            message_id, payload, key, {}, count, event_time_ms, count, "stand-in", batch_size=2
+        )
         self.messages.append(message)
         self.answers.append(asyncio.get_running_loop().create_future())
         self.most_in_flight = max(
@@ -63,15 +48,20 @@ class StandInTopic:
             if not answer.done():
                 answer.set_result(message.message_id)
 
-    async def receive(self, *, max_messages: int) -> list[StandInMessage]:
+    async def receive(self, *, max_messages: int) -> list[Message]:
         if self.pauses:
             self.pauses -= 1
             return []
         received, self.messages = self.messages[:max_messages], self.messages[max_messages:]
         return received
 
-    async def ledgers(self, partition: int) -> list[StandInLedger]:
-        return [StandInLedger(7 + partition + 2 * i, 50, 9000, 10 + i) for i in range(2)]
+    async def ledgers(self, partition: int) -> list[LedgerInfo]:
+        return [LedgerInfo(7 + partition + 2 * i, 50, 9000, 10 + i) for i in range(2)]
+
+
+@pytest.fixture
+def topic() -> Any:
+    return StandInTopic()
 
 
 def test_flights_come_in_the_order_of_their_scheduled_departure() -> None:
@@ -110,8 +100,7 @@ def test_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatc
         next(flights.flight_events(1))
 
 
-async def test_what_is_collected_is_what_was_published(tmp_path: Path) -> None:
-    topic = StandInTopic()
+async def test_what_is_collected_is_what_was_published(topic: Any, tmp_path: Path) -> None:
     events = list(flights.flight_events(5_001))
     acknowledged = await flights.publish(topic, events)
     table = await flights.collect(topic, "flights")
@@ -126,44 +115,31 @@ async def test_what_is_collected_is_what_was_published(tmp_path: Path) -> None:
 
 
 async def test_publisher_waits_when_too_many_answers_are_open(
-    monkeypatch: pytest.MonkeyPatch,
+    topic: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flights, "MESSAGES_IN_FLIGHT", 40)
-    topic = StandInTopic()
     await flights.publish(topic, flights.flight_events(100))
     assert topic.most_in_flight == 40
 
 
-async def test_replay_sends_every_event_in_order() -> None:
-    topic = StandInTopic()
+async def test_replay_sends_every_event_in_order(topic: Any) -> None:
     events = list(flights.flight_events(200))
     acknowledged = await flights.replay(topic, events, day_s=0.01)
     assert [message.payload for message in topic.messages] == [event.payload for event in events]
     assert acknowledged == [message.message_id for message in topic.messages]
 
 
-async def test_empty_topic_gives_an_empty_table() -> None:
-    table = await flights.collect(StandInTopic(), "flights")
+async def test_empty_topic_gives_an_empty_table(topic: Any) -> None:
+    table = await flights.collect(topic, "flights")
     assert (table.num_rows, table.schema) == (0, flights.SCHEMA)
 
 
-async def test_consumer_that_follows_waits_for_messages_that_are_still_to_come() -> None:
-    topic = StandInTopic()
+async def test_consumer_that_follows_waits_for_messages_that_are_still_to_come(topic: Any) -> None:
     await flights.publish(topic, flights.flight_events(20))
     topic.pauses = 3
     table = await flights.collect(topic, "flights", 20)
     assert table["seq"].to_pylist() == list(range(20))
     assert min(table["receive_time_ms"].to_pylist()) >= 1_700_000_000_000
-
-
-@dataclass(frozen=True)
-class StandInMetadata:
-    """A stand-in for the metadata store, which returns the metadata of the given ledgers."""
-
-    ledgers: dict[int, LedgerMetadata]
-
-    async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
-        return self.ledgers[ledger_id]
 
 
 def closed(last: int, *segments: Segment) -> LedgerMetadata:
@@ -172,14 +148,17 @@ def closed(last: int, *segments: Segment) -> LedgerMetadata:
 
 async def test_segments_are_the_runs_of_entries_of_each_ensemble() -> None:
     abc, abd, ebd = ("a", "b", "c"), ("a", "b", "d"), ("e", "b", "d")
-    client = StandInMetadata(
-        {
-            7: closed(9, Segment(0, abc), Segment(4, abd)),
-            9: closed(2, Segment(0, abc)),
-            11: closed(-1, Segment(0, ebd)),
-        }
-    )
-    rows = [{"topic": "t", "partition": 0, "ledger": ledger} for ledger in client.ledgers]
+    ledgers = {
+        7: closed(9, Segment(0, abc), Segment(4, abd)),
+        9: closed(2, Segment(0, abc)),
+        11: closed(-1, Segment(0, ebd)),
+    }
+
+    async def ledger_metadata(ledger_id: int) -> LedgerMetadata:
+        return ledgers[ledger_id]
+
+    client: Any = SimpleNamespace(ledger_metadata=ledger_metadata)
+    rows = [{"topic": "t", "partition": 0, "ledger": ledger} for ledger in ledgers]
     table = await flights.segments(client, pa.Table.from_pylist(rows))
     columns = ["ledger", "first_entry", "last_entry", "write_quorum", "ensemble"]
     assert [tuple(row.values()) for row in table.select(columns).to_pylist()] == [
@@ -189,8 +168,8 @@ async def test_segments_are_the_runs_of_entries_of_each_ensemble() -> None:
     ]
 
 
-async def test_chains_of_all_partitions_are_kept() -> None:
-    table = await flights.ledger_chains(StandInTopic(), "flights", range(2))
+async def test_chains_of_all_partitions_are_kept(topic: Any) -> None:
+    table = await flights.ledger_chains(topic, "flights", range(2))
     assert table.select(["partition", "ledger", "closed_at_ms"]).to_pylist() == [
         {"partition": 0, "ledger": 7, "closed_at_ms": 10},
         {"partition": 0, "ledger": 9, "closed_at_ms": 11},

@@ -6,8 +6,9 @@ batch is being built. While Spark processes the batch, bookie responses wait in 
 
 import asyncio
 import gc
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -28,16 +29,11 @@ from labkit.views.spark.bookkeeper.values import ValueDecoder, read_value_decode
 _BATCH_BYTES = 16 * MIB
 
 
+@dataclass(frozen=True)
 class Task(InputPartition):
     """A task, with the spans to read. Spark pickles the task and sends it to a worker."""
 
-    def __init__(self, spans: Sequence[EntrySpan]) -> None:
-        super().__init__(tuple(spans))
-
-    @property
-    def spans(self) -> tuple[EntrySpan, ...]:
-        spans: tuple[EntrySpan, ...] = self.value
-        return spans
+    spans: tuple[EntrySpan, ...]
 
 
 def read_task(

@@ -18,11 +18,6 @@ from labkit.views.spark.bookkeeper.values import ValueDecodeError
 
 _STRINGS = "array<string>"
 
-_POSITION = {
-    "partition": "int",
-    "ledger": "bigint",
-    "entry": "bigint",
-}
 _STORAGE = {
     "last_add_confirmed": "bigint",
     "length": "bigint",
@@ -32,7 +27,9 @@ _STORAGE = {
 
 MESSAGE_COLUMNS = {
     "topic": "string",
-    **_POSITION,
+    "partition": "int",
+    "ledger": "bigint",
+    "entry": "bigint",
     "batch_index": "int",
     "batch_size": "int",
     "publish_time": "timestamp_ltz",
@@ -50,9 +47,6 @@ MESSAGE_COLUMNS = {
 """Columns for a topic, one row per message: name -> type. The type is `timestamp_ltz`, because the
 meaning of `timestamp` depends on the session's settings.
 """
-
-VALUE_COLUMN = {"value": "string"}
-"""An additional column with option `decodeValues`."""
 
 ENTRY_COLUMNS = {
     "ledger": "bigint",
@@ -80,7 +74,7 @@ _STRING_LIST = pa.list_(pa.string())
 def columns_of(options: Options) -> dict[str, str]:
     columns = ENTRY_COLUMNS if options.ledgers else MESSAGE_COLUMNS
     if options.decode_values:
-        columns = columns | VALUE_COLUMN
+        columns = {**columns, "value": "string"}
     left_out = () if options.storage_columns else STORAGE_COLUMNS
     return {name: type_ for name, type_ in columns.items() if name not in left_out}
 
@@ -140,11 +134,7 @@ def _event_times(rows: SpanRows) -> pa.Array:
     return _times(times, times == 0)
 
 
-def _publish_times(rows: SpanRows) -> pa.Array:
-    return _times(rows.publish_times_ms(), np.zeros(rows.count, np.bool_))
-
-
-def _times(times_ms: Numbers, is_null: npt.NDArray[np.bool_]) -> pa.Array:
+def _times(times_ms: Numbers, is_null: npt.NDArray[np.bool_] | bool = False) -> pa.Array:
     """Convert times; times outside Spark's range become null."""
     is_null = is_null | (times_ms > _FARTHEST_MS) | (times_ms < -_FARTHEST_MS)
     return pa.array(np.where(is_null, 0, times_ms) * 1000, mask=is_null).cast(_TIME)
@@ -221,7 +211,7 @@ _MAKERS: dict[str, Callable[[SpanRows], pa.Array]] = {
         lambda rows: rows.repeated([each.num_messages_in_batch for each in rows.metadata]),
         pa.int32(),
     ),
-    "publish_time": _publish_times,
+    "publish_time": lambda rows: _times(rows.publish_times_ms()),
     "event_time": _event_times,
     "producer": lambda rows: _string_array([each.producer_name for each in rows.metadata]).take(
         pa.array(rows.entry_of_row())

@@ -4,7 +4,6 @@ import asyncio
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -45,12 +44,6 @@ def find_ledger(chain: Sequence[LedgerInfo], ledger_id: int) -> int | None:
     return index if is_found else None
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedChain:
-    chain: list[LedgerInfo]
-    has_changed: asyncio.Event
-
-
 class LedgerDirectory:
     """Looks up ledgers. Closed ledgers are cached, because they never change, and the chain of a
     topic is cached until its node changes.
@@ -63,7 +56,8 @@ class LedgerDirectory:
         self.client = client
         self._options = options
         self._closed: dict[int, LedgerSnapshot] = {}
-        self._chains: dict[str, _CachedChain] = {}
+        self._chains: dict[str, tuple[list[LedgerInfo], asyncio.Event]] = {}
+        """The chain in each node, and whether the node has changed since it was read."""
         self._lookups = asyncio.Semaphore(_MAX_CONCURRENT_LOOKUPS)
 
     async def chains(self) -> Chains:
@@ -145,14 +139,15 @@ class LedgerDirectory:
         Call this right after another request to the metadata store: if the node had changed before
         that request was answered, its watch has fired by now.
         """
-        cached = self._chains.get(path)
-        if cached is not None and not cached.has_changed.is_set():
-            return cached.chain
+        if path in self._chains:
+            chain, has_changed = self._chains[path]
+            if not has_changed.is_set():
+                return chain
         has_changed = asyncio.Event()
         chain, version = await read_chain(self.client, path, has_changed.set)
         if version < 0:
             return None
-        self._chains[path] = _CachedChain(chain, has_changed)
+        self._chains[path] = chain, has_changed
         return chain
 
     async def _matching_topics(self) -> list[str]:

@@ -73,21 +73,17 @@ def _chunks(span: EntrySpan, ensemble_size: int) -> list[tuple[int, int]]:
 
 
 async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
+    metadata = reader.metadata
+    entries: list[Entry] = []
     try:
-        return await _read_unlabelled(reader, first, last)
+        # In a striped ledger, no bookie stores consecutive entries.
+        if metadata.ensemble_size != metadata.write_quorum or first == last:
+            return await reader.read_entries(first, last)
+        while (start := first + len(entries)) <= last:
+            entries += await reader.read_batch(start, last - start + 1, 2 * _CHUNK_BYTES)
     except BKException as error:
         # The error describes only the last bookie tried, and does not name the entries.
         raise type(error)(
             f"cannot read entries {first} to {last} of ledger {reader.ledger_id}: {error}"
         ) from None
-
-
-async def _read_unlabelled(reader: LedgerReader, first: int, last: int) -> list[Entry]:
-    metadata = reader.metadata
-    # In a striped ledger, no bookie stores consecutive entries.
-    if metadata.ensemble_size != metadata.write_quorum or first == last:
-        return await reader.read_entries(first, last)
-    entries: list[Entry] = []
-    while (start := first + len(entries)) <= last:
-        entries += await reader.read_batch(start, last - start + 1, 2 * _CHUNK_BYTES)
     return entries

@@ -20,18 +20,13 @@ from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.views.spark.bookkeeper.backlog import Backlog, backlog
 from labkit.views.spark.bookkeeper.bounds import named_ids
 from labkit.views.spark.bookkeeper.counting import MessageCounter
-from labkit.views.spark.bookkeeper.directory import (
-    Chains,
-    LedgerDirectory,
-    find_ledger,
-)
+from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, find_ledger
 from labkit.views.spark.bookkeeper.offsets import (
     Offset,
     after_rows,
     before_first_entry,
-    earlier,
     just_before,
-    later,
+    order,
 )
 from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import Options
@@ -104,12 +99,12 @@ class StreamFollower:
         ends = self.seen = await self._newest_of(chains)
         self._record_successors(start, ends, chains)
         if target is not None:
-            ends = {lane: earlier(ends[lane], target[lane]) for lane in ends.keys() & target}
+            ends = {lane: min(ends[lane], target[lane], key=order) for lane in ends.keys() & target}
         new = [lane for lane in ends if lane not in start]
         firsts = await asyncio.gather(*(self._first(lane, chains[lane]) for lane in new))
         begin = start | dict(zip(new, firsts, strict=True))
         # Never move backwards, even if fewer bookies report the newest entries this time.
-        ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
+        ends = {lane: max(end, begin[lane], key=order) for lane, end in ends.items()}
         if isinstance(limit, ReadMaxRows):
             ends = await self._limited_rows(chains, begin, ends, limit.max_rows)
         elif isinstance(limit, ReadMaxBytes):

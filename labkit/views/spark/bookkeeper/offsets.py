@@ -84,14 +84,6 @@ def order(message_id: MessageId) -> tuple[int, int, int]:
     return message_id.ledger_id, message_id.entry_id, _WHOLE_ENTRY if slot < 0 else slot
 
 
-def later(one: MessageId, other: MessageId) -> MessageId:
-    return max(one, other, key=order)
-
-
-def earlier(one: MessageId, other: MessageId) -> MessageId:
-    return min(one, other, key=order)
-
-
 def after_rows(span: EntrySpan, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
     """Return the offset after at most `max_rows` messages of the span, and the number of these
     messages.

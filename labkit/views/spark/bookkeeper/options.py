@@ -4,10 +4,11 @@ Every error message names the option, its value, and the allowed values.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
@@ -71,13 +72,6 @@ class Options:
 _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 """Exactly one of these options is required."""
 
-NAMES = (
-    *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
-    *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
-    *("storageColumns", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
-    *("predefinedSubscription", "admin.url", "token"),
-)
-
 _NO_GROUP = (
     "omit it: the source does not read from a broker. To keep unread messages from being deleted,"
     " use 'predefinedSubscription'"
@@ -122,49 +116,26 @@ def read_options(given: Mapping[str, str]) -> Options:
     invalid.
     """
     values = {name.lower(): text.strip() for name, text in given.items()}
+    # A password keeps its spaces.
+    values |= {name.lower(): text for name, text in given.items() if name.lower() == "password"}
     _check_names(values)
-    # Take the password from the original options, because the values in `given` are stripped.
-    passwords = [text for name, text in given.items() if name.lower() == "password"]
     subjects = [name for name in _SUBJECTS if values.get(name.lower())]
     if len(subjects) != 1:
         raise OptionError(
             "expected either option 'topic', 'topics' or 'topicsPattern' (one row per message), or"
             " option 'ledgers', such as '3-7,9' (one row per entry)"
         )
-    [subject] = subjects
-    text = values[subject.lower()]
-    topics = _topics(subject, text) if subject in ("topic", "topics") else ()
-    partition = partition_of(topics[0]) if topics else -1
     options = Options(
-        metadata=_metadata_location(values["zookeeper"]),
-        topics=topics,
-        topics_pattern=_pattern(text) if subject == "topicsPattern" else "",
-        ledgers=_ledgers(text) if subject == "ledgers" else (),
-        start=_bound("start", values.get("start", "earliest"), partition),
-        end=_bound("end", values.get("end", "latest"), partition),
-        starting_ms=_time("startingTime", values.get("startingtime", "")),
-        ending_ms=_time("endingTime", values.get("endingtime", "")),
-        closed_only=parse_flag("closedOnly", values.get("closedonly", "false")),
-        rows_per_batch=parse_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
-        split_bytes=_size("splitSize", values.get("splitsize", "32m")),
-        min_partitions=parse_count("minPartitions", values.get("minpartitions", "1"), 1),
-        password="".join(passwords).encode(),
-        decode_values=parse_flag("decodeValues", values.get("decodevalues", "false")),
-        storage_columns=parse_flag("storageColumns", values.get("storagecolumns", "true")),
-        fail_on_data_loss=parse_flag("failOnDataLoss", values.get("failondataloss", "true")),
-        retry_s=parse_count("retrySeconds", values.get("retryseconds", "120"), 1),
-        max_rows_per_trigger=parse_count(
-            "maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0
-        ),
-        max_bytes_per_trigger=(
-            _size("maxBytesPerTrigger", values["maxbytespertrigger"])
-            if "maxbytespertrigger" in values
-            else 0
-        ),
-        subscription=values.get("predefinedsubscription", ""),
-        admin_url=values.get("admin.url", "").rstrip("/"),
-        token=values.get("token", ""),
+        **{
+            field: parse(name, values[name.lower()])
+            for name, (field, parse) in _FIELDS.items()
+            if name.lower() in values and (name in subjects or name not in _SUBJECTS)
+        }
     )
+    if options.topics:
+        partition = partition_of(options.topics[0])
+        start, end = (_in_partition(each, partition) for each in (options.start, options.end))
+        options = replace(options, start=start, end=end)
     _check_bounds(options)
     _check_times(options)
     _check_subscription(options)
@@ -180,8 +151,7 @@ def read_options(given: Mapping[str, str]) -> Options:
 def _check_names(values: Mapping[str, str]) -> None:
     valid_names = {name.lower() for name in NAMES}
     for name in values:
-        is_client_setting = name.startswith(("kafka.", "pulsar."))
-        if name in _OF_OTHER_CONNECTORS or is_client_setting:
+        if name in _OF_OTHER_CONNECTORS or name.startswith(("kafka.", "pulsar.")):
             advice = _OF_OTHER_CONNECTORS.get(
                 name, "omit it: the source does not read from a broker"
             )
@@ -195,7 +165,7 @@ def _check_names(values: Mapping[str, str]) -> None:
         )
 
 
-def _metadata_location(text: str) -> MetadataLocation:
+def _metadata_location(_: str, text: str) -> MetadataLocation:
     try:
         return parse_location(text)
     except BKIncorrectParameterException as error:
@@ -210,7 +180,7 @@ def _topics(option: str, text: str) -> tuple[str, ...]:
         raise OptionError(f"option '{option}': {error}") from None
 
 
-def _pattern(text: str) -> str:
+def _pattern(_: str, text: str) -> str:
     """Return the pattern with its namespace; only the short name is a regular expression."""
     match = _PATTERN.fullmatch(text)
     if match is None:
@@ -225,7 +195,7 @@ def _pattern(text: str) -> str:
     return f"{match[1] or 'persistent://public/default/'}{match[2]}"
 
 
-def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
+def _ledgers(_: str, text: str) -> tuple[tuple[int, int], ...]:
     ranges = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
@@ -244,11 +214,7 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(ranges)
 
 
-def _bound(name: str, text: str, partition: int) -> Bound:
-    """Parse one of the options for the start and the end.
-
-    `partition` is the topic's partition index if the topic is itself a partition, otherwise -1.
-    """
+def _bound(name: str, text: str) -> Bound:
     if text == "earliest":
         return "earliest"
     if text == "latest":
@@ -261,9 +227,19 @@ def _bound(name: str, text: str, partition: int) -> Bound:
         return "earliest"
     if ids == (LATEST,):
         return "latest"
-    # If the topic is a partition, the Java producer prints -1, but all other clients print the
-    # index.
-    return tuple(replace(each, partition=partition) if each.partition < 0 else each for each in ids)
+    return ids
+
+
+def _in_partition(bound: Bound, partition: int) -> Bound:
+    """Return the bound of a topic that is itself a partition (-1 if it is not).
+
+    For such a topic, the Java producer prints partition -1, but all other clients print its index.
+    """
+    if isinstance(bound, str):
+        return bound
+    return tuple(
+        replace(each, partition=partition) if each.partition < 0 else each for each in bound
+    )
 
 
 def _time(name: str, text: str) -> int:
@@ -290,7 +266,7 @@ def parse_flag(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def parse_count(name: str, text: str, lowest: int) -> int:
+def parse_count(name: str, text: str, lowest: int = 1) -> int:
     if not re.fullmatch(r"\d+", text) or int(text) < lowest:
         raise OptionError(
             f"option '{name}' must be a whole number of at least {lowest}, got {text!r}"
@@ -304,6 +280,41 @@ def _size(name: str, text: str) -> int:
     if size < 1:
         raise OptionError(f"option '{name}' must be a size such as '32m' or '64k', got {text!r}")
     return size
+
+
+def _text(_: str, text: str) -> str:
+    return text
+
+
+_FIELDS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
+    "zookeeper": ("metadata", _metadata_location),
+    "topic": ("topics", _topics),
+    "topics": ("topics", _topics),
+    "topicsPattern": ("topics_pattern", _pattern),
+    "ledgers": ("ledgers", _ledgers),
+    "start": ("start", _bound),
+    "end": ("end", _bound),
+    "startingTime": ("starting_ms", _time),
+    "endingTime": ("ending_ms", _time),
+    "closedOnly": ("closed_only", parse_flag),
+    "rowsPerBatch": ("rows_per_batch", parse_count),
+    "splitSize": ("split_bytes", _size),
+    "minPartitions": ("min_partitions", parse_count),
+    "password": ("password", lambda _, text: text.encode()),
+    "retrySeconds": ("retry_s", parse_count),
+    "decodeValues": ("decode_values", parse_flag),
+    "storageColumns": ("storage_columns", parse_flag),
+    "maxRowsPerTrigger": ("max_rows_per_trigger", partial(parse_count, lowest=0)),
+    "maxBytesPerTrigger": ("max_bytes_per_trigger", _size),
+    "failOnDataLoss": ("fail_on_data_loss", parse_flag),
+    "predefinedSubscription": ("subscription", _text),
+    "admin.url": ("admin_url", lambda _, text: text.rstrip("/")),
+    "token": ("token", _text),
+}
+"""For each option, the field of `Options`, and the function that parses the option's text, given
+its name and text.
+"""
+NAMES = tuple(_FIELDS)
 
 
 def _check_bounds(options: Options) -> None:

@@ -153,21 +153,19 @@ def tasks(
         split_bytes = max(min(split_bytes, total_bytes // min_count), 1)
     task_spans: list[list[EntrySpan]] = []
     cost = 0
+    before = None
     for span in spans:
+        partition = span.lane.topic, span.lane.partition
         for piece in _split(span, split_bytes):
             fits = cost < split_bytes // _SMALL and cost + piece.size_bytes <= split_bytes
-            if task_spans and fits and _is_same_partition(task_spans[-1][-1], piece):
+            if fits and partition == before:
                 task_spans[-1].append(piece)
             else:
                 task_spans.append([piece])
                 cost = 0
             cost += piece.size_bytes + OPEN_COST
+            before = partition
     return [tuple(task) for task in task_spans]
-
-
-def _is_same_partition(one: EntrySpan, other: EntrySpan) -> bool:
-    lanes = one.lane, other.lane
-    return lanes[0].topic == lanes[1].topic and lanes[0].partition == lanes[1].partition
 
 
 def _split(span: EntrySpan, split_bytes: int) -> Iterator[EntrySpan]:

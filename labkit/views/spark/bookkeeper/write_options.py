@@ -110,7 +110,7 @@ def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOpt
         token=values.get("token", ""),
         tls_trust_certs=values.get("tlstrustcertsfilepath", ""),
         exactly_once=parse_flag("exactlyOnce", values.get("exactlyonce", str(is_stream))),
-        retry_s=parse_count("retrySeconds", values.get("retryseconds", "120"), 1),
+        retry_s=parse_count("retrySeconds", values.get("retryseconds", "120")),
     )
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from threading import Thread
 from typing import Any, Self, TypeVar
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
+from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.store import BadVersionError
 from labkit.system.model.message_id import MessageId
 from labkit.system.model.proto.managed_ledger_pb2 import ManagedLedgerInfo
@@ -78,6 +79,20 @@ class Stage:
         for ledger_id, entry_id in newest.items():
             await self.heard(ledger_id, entry_id)
         return [str(each) for each in ids]
+
+    def write_ledger(
+        self, payloads: Iterable[bytes], *quorums: int, **options: Any
+    ) -> LedgerWriter:
+        """Write the payloads to a new ledger and close it; return its writer."""
+
+        async def write() -> LedgerWriter:
+            writer = await self.client.create_ledger(*quorums, **options)
+            for payload in payloads:
+                await writer.add(payload)
+            await writer.close()
+            return writer
+
+        return self.run(write())
 
     async def heard(self, ledger_id: int, entry_id: int) -> None:
         """Wait until readers can see the entry, even if no other entry follows it."""

@@ -16,12 +16,10 @@ TIMEOUT_S = 1.0
 
 
 def test_entries_are_read_however_slowly_rows_are_taken(stage: Stage) -> None:
+    writer = stage.write_ledger([bytes(600_000)] * 6, 1, 1, 1)
+    ledger_id = writer.ledger_id
+
     async def read() -> list[int]:
-        writer = await stage.client.create_ledger(1, 1, 1)
-        for _ in range(6):
-            await writer.add(bytes(600_000))
-        await writer.close()
-        ledger_id = writer.ledger_id
         config = ClientConfig(request_timeout_s=TIMEOUT_S)
         client = await stage.cluster.connect(config=config)
         ledger = LedgerSnapshot(ledger_id, 5, writer.metadata.length)

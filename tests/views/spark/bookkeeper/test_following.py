@@ -315,17 +315,8 @@ async def test_a_repeated_batch_has_all_its_entries_even_if_bookies_report_fewer
 
 
 def test_of_ledgers_an_id_begins_its_own_and_all_behind_it(stage: Stage) -> None:
-    async def write() -> list[int]:
-        ids = []
-        for _ in range(3):
-            writer = await stage.client.create_ledger(3, 3, 2)
-            for number in range(4):
-                await writer.add(b"%d" % number)
-            await writer.close()
-            ids.append(writer.ledger_id)
-        return ids
-
-    first, middle, last = stage.run(write())
+    writers = [stage.write_ledger(numbered(0, 4), 3, 3, 2) for _ in range(3)]
+    first, middle, last = (writer.ledger_id for writer in writers)
     given = {"ledgers": f"{first},{middle},{last}", "start": f"{middle}:2:-1:-1"}
     query = follower(stage, **given)
     offset = stage.run(query.initial())

@@ -111,7 +111,7 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"topic": "t", "zookeeper": ""}, "option 'zookeeper' is missing"),
+        ({"zookeeper": ""}, "option 'zookeeper' is missing"),
         ({"topic": "t", "topics": "a"}, "expected either option 'topic', 'topics'"),
         ({"topics": "t,a/b"}, "option 'topics': 'a/b' is not a topic name"),
         ({"topics": "t,"}, "option 'topics': '' is not a topic name"),
@@ -123,92 +123,84 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ),
         ({"topicsPattern": "t", "end": "3:4:0:-1"}, "option 'end': a MessageID does not say"),
         (
-            {"topic": "t", "startingTime": "2026-05-01T12:00:00"},
+            {"startingTime": "2026-05-01T12:00:00"},
             "option 'startingTime' is '2026-05-01T12:00:00'; expected milliseconds since 1970",
         ),
-        ({"topic": "t", "endingTime": "noon"}, "option 'endingTime' is 'noon'; expected"),
+        ({"endingTime": "noon"}, "option 'endingTime' is 'noon'; expected"),
         ({"ledgers": "3", "startingTime": "5"}, "option 'startingTime' is only for topics"),
         (
-            {"topic": "t", "endingTime": "5", "end": "3:4:0:-1"},
+            {"endingTime": "5", "end": "3:4:0:-1"},
             "give only one of the options 'end' and 'endingTime'",
         ),
         (
-            {"topic": "t", "startingTime": "5", "start": "latest"},
+            {"startingTime": "5", "start": "latest"},
             "give only one of the options 'start' and 'startingTime'",
         ),
-        ({"topic": "t", "startingTime": "5", "endingTime": "4"}, "'startingTime' comes after"),
-        ({"topic": "t", "minPartitions": "0"}, "option 'minPartitions' must be a whole number"),
+        ({"startingTime": "5", "endingTime": "4"}, "'startingTime' comes after"),
+        ({"minPartitions": "0"}, "option 'minPartitions' must be a whole number"),
         ({"ledgers": "3", "decodeValues": "true"}, "option 'decodeValues' is only for topics"),
-        ({"topic": "t", "decodeValues": "1"}, "option 'decodeValues' must be 'true' or 'false'"),
-        ({"topic": "t", "storageColumns": ""}, "option 'storageColumns' must be 'true' or 'false'"),
-        ({"topic": "t", "failOnDataLoss": "no"}, "option 'failOnDataLoss' must be 'true' or"),
-        ({"topic": "t", "maxRowsPerTrigger": "1k"}, "option 'maxRowsPerTrigger' must be a whole"),
-        ({"topic": "t", "maxBytesPerTrigger": "0"}, "option 'maxBytesPerTrigger' must be a size"),
+        ({"decodeValues": "1"}, "option 'decodeValues' must be 'true' or 'false'"),
+        ({"storageColumns": ""}, "option 'storageColumns' must be 'true' or 'false'"),
+        ({"failOnDataLoss": "no"}, "option 'failOnDataLoss' must be 'true' or"),
+        ({"maxRowsPerTrigger": "1k"}, "option 'maxRowsPerTrigger' must be a whole"),
+        ({"maxBytesPerTrigger": "0"}, "option 'maxBytesPerTrigger' must be a size"),
         (
-            {"topic": "t", "maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},
+            {"maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},
             "give only one of the options 'maxRowsPerTrigger' and 'maxBytesPerTrigger'",
         ),
-        ({"topic": "t", "admin.url": "http://h"}, "'admin.url' is only used with 'predefinedSub"),
-        ({"topic": "t", "token": "x"}, "option 'token' is only used with 'predefinedSubscription'"),
+        ({"admin.url": "http://h"}, "'admin.url' is only used with 'predefinedSub"),
+        ({"token": "x"}, "option 'token' is only used with 'predefinedSubscription'"),
         (
-            {"topic": "t", "predefinedSubscription": "s"},
+            {"predefinedSubscription": "s"},
             "option 'admin.url' is ''; 'predefinedSubscription' needs the HTTP address of a broker",
         ),
         (
-            {"topic": "t", "predefinedSubscription": "s", "admin.url": "pulsar://h:6650"},
+            {"predefinedSubscription": "s", "admin.url": "pulsar://h:6650"},
             "option 'admin.url' is 'pulsar://h:6650'",
         ),
         (
-            {"topic": "t", "predefinedSubscription": "..", "admin.url": "http://h"},
+            {"predefinedSubscription": "..", "admin.url": "http://h"},
             "option 'predefinedSubscription': '..' is not a valid subscription name",
         ),
         (
             {"ledgers": "3", "predefinedSubscription": "s", "admin.url": "http://h"},
             "option 'predefinedSubscription' is only for topics",
         ),
-        ({}, "expected either option 'topic', 'topics' or 'topicsPattern'"),
+        ({"topic": ""}, "expected either option 'topic', 'topics' or 'topicsPattern'"),
         (
             {"topic": "t", "ledgers": "3"},
             "expected either option 'topic', 'topics' or 'topicsPattern'",
         ),
-        (
-            {"topic": "t", "partitions": "3"},
-            "unknown option 'partitions'; valid options: zookeeper",
-        ),
+        ({"partitions": "3"}, "unknown option 'partitions'; valid options: zookeeper"),
         ({"topic": "a/b"}, "option 'topic': 'a/b' is not a topic name"),
         ({"ledgers": "7,3-1"}, "option 'ledgers': range '3-1' ends before it starts"),
         (
-            {"topic": "t", "zookeeper": "etcd://h:1"},
+            {"zookeeper": "etcd://h:1"},
             "option 'zookeeper': unsupported metadata store in 'etcd://h:1'",
         ),
         ({"ledgers": "all"}, "option 'ledgers' is 'all'; expected ids or ranges"),
-        ({"topic": "t", "start": "3:4"}, "option 'start': '3:4' is not a MessageID"),
-        ({"topic": "t", "end": "earliest"}, "option 'end' cannot be 'earliest'"),
-        ({"topic": "t", "start": "1:1:0:-1,2:2:0:-1"}, "option 'start' contains several ids"),
-        (
-            {"topic": "t", "start": "9:1:0:-1", "end": "9:0:0:-1"},
-            "9:1:0:-1 comes after option 'end'",
-        ),
+        ({"start": "3:4"}, "option 'start': '3:4' is not a MessageID"),
+        ({"end": "earliest"}, "option 'end' cannot be 'earliest'"),
+        ({"start": "1:1:0:-1,2:2:0:-1"}, "option 'start' contains several ids"),
+        ({"start": "9:1:0:-1", "end": "9:0:0:-1"}, "9:1:0:-1 comes after option 'end'"),
         ({"ledgers": "3", "start": "3:4:1:-1"}, "such as '3:4:-1:-1'"),
+        ({"closedOnly": "yes"}, "option 'closedOnly' must be 'true' or 'false', got 'yes'"),
         (
-            {"topic": "t", "closedOnly": "yes"},
-            "option 'closedOnly' must be 'true' or 'false', got 'yes'",
-        ),
-        (
-            {"topic": "t", "retrySeconds": "2m"},
+            {"retrySeconds": "2m"},
             "option 'retrySeconds' must be a whole number of at least 1, got '2m'",
         ),
         (
-            {"topic": "t", "rowsPerBatch": "0"},
+            {"rowsPerBatch": "0"},
             "option 'rowsPerBatch' must be a whole number of at least 1, got '0'",
         ),
         (
-            {"topic": "t", "splitSize": "big"},
+            {"splitSize": "big"},
             "option 'splitSize' must be a size such as '32m' or '64k', got 'big'",
         ),
     ],
 )
 def test_a_refusal_names_the_option_and_what_to_write(given: dict[str, str], words: str) -> None:
+    topic = {} if given.keys() & {"topic", "topics", "topicsPattern", "ledgers"} else {"topic": "t"}
     with pytest.raises(OptionError) as told:
-        options(**given)
+        options(**topic, **given)
     assert words in str(told.value)

@@ -44,15 +44,15 @@ def test_a_topic_has_a_row_for_each_message_with_its_id(
     assert sorted(row["sequence_id"] for row in rows) == list(range(200))
 
 
-def test_messages_that_were_not_batched_have_batch_index_minus_one(
+def test_messages_that_were_not_batched_have_batch_index_minus_one_and_what_they_lack_is_null(
     spark: SparkSession, stage: Stage, name: str
 ) -> None:
     sent = stage.send(stage.topic(name, 0), numbered(0, 5))
     messages = load(spark, stage, topic=name)
     assert ids(messages) == sent
-    assert messages.select("partition", "batch_index", "batch_size").distinct().collect() == [
-        (-1, -1, 1)
-    ]
+    columns = "partition", "batch_index", "batch_size", "key", "event_time", "properties"
+    rows = messages.select(*columns).collect()
+    assert [tuple(row) for row in rows] == [(-1, -1, 1, None, None, {})] * 5
 
 
 def test_a_row_has_its_messages_producer_times_and_place(
@@ -84,36 +84,11 @@ def test_a_row_has_its_messages_producer_times_and_place(
     assert (row["uuid"], row["chunk_id"], row["chunks"]) == (None, None, None)
 
 
-def test_what_a_message_lacks_is_null(spark: SparkSession, stage: Stage, name: str) -> None:
-    stage.send(stage.topic(name, 0), [b"x"])
-    row = load(spark, stage, topic=name).collect()[0]
-    assert (row["key"], row["event_time"], row["properties"]) == (None, None, {})
-
-
-def write_ledger(stage: Stage, entry_count: int, copies: int = 1) -> int:
-    async def write() -> int:
-        writer = await stage.client.create_ledger(copies, copies, copies)
-        for number in range(entry_count):
-            await writer.add(b"entry %d" % number)
-        await writer.close()
-        return writer.ledger_id
-
-    return stage.run(write())
-
-
 def test_ledgers_have_a_row_for_each_entry(spark: SparkSession, stage: Stage) -> None:
-    async def write() -> int:
-        writer = await stage.client.create_ledger(4, 2, 2)
-        for number in range(10):
-            await writer.add(b"entry %d" % number)
-        await writer.close()
-        return writer.ledger_id
-
-    ledger_id = stage.run(write())
+    payloads = numbered(0, 10)
+    ledger_id = stage.write_ledger(payloads, 4, 2, 2).ledger_id
     rows = load(spark, stage, ledgers=str(ledger_id)).orderBy("entry").collect()
-    assert [(row["entry"], bytes(row["payload"])) for row in rows] == [
-        (number, b"entry %d" % number) for number in range(10)
-    ]
+    assert [(row["entry"], bytes(row["payload"])) for row in rows] == [*enumerate(payloads)]
     ensemble = rows[0]["ensemble"]
     assert [row["write_set"] for row in rows[:4]] == [
         [ensemble[0], ensemble[1]],
@@ -124,13 +99,8 @@ def test_ledgers_have_a_row_for_each_entry(spark: SparkSession, stage: Stage) ->
 
 
 def test_a_ledger_with_a_password_is_read_with_it(spark: SparkSession, stage: Stage) -> None:
-    async def write() -> int:
-        writer = await stage.client.create_ledger(digest_type=DigestType.HMAC, password=b"secret")
-        await writer.add(b"x")
-        await writer.close()
-        return writer.ledger_id
-
-    ledger_id = stage.run(write())
+    writer = stage.write_ledger([b"x"], digest_type=DigestType.HMAC, password=b"secret")
+    ledger_id = writer.ledger_id
     rows = load(spark, stage, ledgers=str(ledger_id), password="secret").collect()
     assert [bytes(row["payload"]) for row in rows] == [b"x"]
 
@@ -183,14 +153,8 @@ def test_a_dead_bookie_is_passed_over(spark: SparkSession, stage: Stage, name: s
 def test_where_all_copies_are_gone_the_error_names_ledger_and_entry(
     spark: SparkSession, stage: Stage
 ) -> None:
-    async def write() -> tuple[int, str]:
-        writer = await stage.client.create_ledger(1, 1, 1)
-        for number in range(3):
-            await writer.add(b"%d" % number)
-        await writer.close()
-        return writer.ledger_id, writer.metadata.segments[0].ensemble[0]
-
-    ledger_id, bookie = stage.run(write())
+    writer = stage.write_ledger(numbered(0, 3), 1, 1, 1)
+    ledger_id, [bookie] = writer.ledger_id, writer.metadata.segments[0].ensemble
     stage.run(stage.cluster.kill(bookie))
     try:
         said = f"cannot read entries 0 to 2 of ledger {ledger_id}: {bookie}"
@@ -240,6 +204,11 @@ def test_batches_of_rows_have_the_size_asked_for(
 # Missing ledgers
 
 
+def small_ledger(stage: Stage) -> int:
+    """Write three entries to one bookie; return the ledger's id."""
+    return stage.write_ledger(numbered(0, 3), 1, 1, 1).ledger_id
+
+
 @pytest.mark.parametrize("bound", ["start", "end"])
 def test_a_query_that_names_a_trimmed_ledger_fails_unless_data_loss_is_allowed(
     spark: SparkSession, stage: Stage, name: str, bound: str
@@ -260,7 +229,7 @@ def test_a_query_that_names_a_trimmed_ledger_fails_unless_data_loss_is_allowed(
 def test_a_range_of_ledgers_with_a_hole_fails_unless_data_loss_is_allowed(
     spark: SparkSession, stage: Stage
 ) -> None:
-    first, middle, last = (write_ledger(stage, entry_count=3) for _ in range(3))
+    first, middle, last = (small_ledger(stage) for _ in range(3))
     stage.run(stage.client.delete_ledger(middle))
     with pytest.raises(
         AnalysisException, match=f"only 2 of the ledgers .* exist; {middle} is the first"
@@ -289,7 +258,7 @@ def test_a_ledger_of_the_chain_that_was_deleted_is_a_loss(
 def test_a_ledger_that_goes_after_the_query_was_planned_is_a_loss(
     spark: SparkSession, stage: Stage, fails: bool
 ) -> None:
-    stays, goes = (write_ledger(stage, entry_count=3) for _ in range(2))
+    stays, goes = (small_ledger(stage) for _ in range(2))
     entries = load(spark, stage, ledgers=f"{stays},{goes}", failOnDataLoss=str(fails))
     assert entries.count() == 6
     stage.run(stage.client.delete_ledger(goes))
@@ -309,7 +278,7 @@ def test_a_ledger_that_was_moved_to_another_bookie_after_the_query_was_planned_i
         fragment = Fragment(0, 2, (old,), write_quorum=1, closed=True)
         await replicator.move(ledger, fragment, {0: new})
 
-    ledger_id = write_ledger(stage, entry_count=3)
+    ledger_id = small_ledger(stage)
     entries = load(spark, stage, ledgers=str(ledger_id))
     [old] = entries.collect()[0]["ensemble"]
     new = next(name for name in stage.cluster.bookie_names if name != old)
