@@ -1,6 +1,5 @@
 """Apache BookKeeper for the whole session, and an empty cluster for each module."""
 
-import random
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
@@ -14,14 +13,15 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.metadata.cluster import init_cluster
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
-from labkit.worlds.live.net import TcpNetwork
+from labkit.worlds.live.clock import trace_clock_us
+from labkit.worlds.live.new_client import new_client
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
 from tests.interop.java_broker import broker_jars
 
+BOOKIES = ("b0", "b1", "b2")
 PATIENT = ClientConfig(request_timeout_s=60.0)
 """With a short timeout, a bookie that is slow on a busy machine would be replaced, and most of
 these clusters have no spare bookie.
@@ -48,22 +48,19 @@ class Cluster:
     async def java_bookie(self, bookie: BookieFolder) -> RunningBookie:
         return self._keep(await bookie.start_java(self.apache, self.metadata))
 
-    def labkit_client(self, *ensemble: str) -> BookKeeper:
+    async def start(self, kind: str, bookie: BookieFolder) -> RunningBookie:
+        """Start labkit's bookie or, if `kind` is "apache", Apache's."""
+        return await (self.java_bookie if kind == "apache" else self.labkit_bookie)(bookie)
+
+    def labkit_client(self, *ensemble: str, config: ClientConfig = PATIENT) -> BookKeeper:
         """Return a client that stores its ledgers on these bookies as long as they work."""
 
         def placement(bookies: Sequence[str], count: int) -> Sequence[str]:
             wanted = [name for name in ensemble if name in bookies]
             return [*wanted, *(name for name in bookies if name not in wanted)][:count]
 
-        client = BookKeeper(
-            self.metadata,
-            TcpNetwork(),
-            Recorder("client", trace_clock_us),
-            placement,
-            lambda: random.getrandbits(63),
-            wall_clock_ms,
-            PATIENT,
-        )
+        recorder = Recorder("client", trace_clock_us)
+        client = new_client(self.metadata, recorder, placement=placement, config=config)
         self._cleanup.callback(client.close)
         return client
 
@@ -118,3 +115,11 @@ async def cluster(
         finally:
             await cluster.stop()
             await metadata.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def labkit(cluster: Cluster) -> BookKeeper:
+    """Start three bookies of labkit, and return a client that stores its ledgers on them."""
+    for name in BOOKIES:
+        await cluster.labkit_bookie(cluster.bookie(name))
+    return cluster.labkit_client(*BOOKIES)

@@ -24,7 +24,7 @@ from labkit.worlds.live.host.guard import guarded
 from labkit.worlds.live.host.ports import free_port
 from tests.interop.bookies import BookieFolder, RunningBookie
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import PASSWORD, PAYLOADS
+from tests.interop.payloads import PAYLOADS, write
 from tests.until import until_true
 
 pytestmark = [
@@ -81,9 +81,7 @@ def marks_of(cluster: Cluster) -> LedgerUnderreplicationManager:
 
 
 async def stored(labkit: BookKeeper) -> int:
-    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        await writer.add(payload)
+    writer = await write(labkit, 3, 3, 2)
     await writer.close()
     return writer.ledger_id
 

@@ -11,7 +11,7 @@ import pytest
 from labkit.worlds.live.host.ports import LOOPBACK, free_port
 from tests.interop.bookies import BookieFolder, BookieNotServing
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import PASSWORD, PAYLOADS
+from tests.interop.payloads import PAYLOADS, read, write
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
@@ -37,24 +37,19 @@ def unnamed(cluster: Cluster, name: str) -> BookieFolder:
 async def test_a_bookie_in_relative_directories_is_taken_over_and_given_back(
     cluster: Cluster, first: str, second: str
 ) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     folder = unnamed(cluster, f"{first}-relative")
     client = cluster.labkit_client(folder.bookie_id)
     written: list[int] = []
     cookies: list[bytes] = []
     for kind in (first, second, first):
-        bookie = await start[kind](folder)
+        bookie = await cluster.start(kind, folder)
         path = f"{cluster.metadata.location.cookies}/{folder.bookie_id}"
         cookies.append((await cluster.metadata.get(path))[0])
-        writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
-        for payload in PAYLOADS:
-            writer.add(payload)
-        await writer.all_confirmed()
+        writer = await write(client, 1, 1, 1)
         await writer.close()
         written.append(writer.ledger_id)
         for ledger_id in written:
-            reader = await client.open_ledger_no_recovery(ledger_id, password=PASSWORD)
-            assert [entry.payload async for entry in reader.read()] == PAYLOADS
+            assert await read(client, ledger_id) == PAYLOADS
         await bookie.stop()
     assert len(set(cookies)) == 1
     assert b'journalDir: "j0,./j1"\nledgerDirs: "2\\tl0/\\tdata/../l1"\n' in cookies[0]
@@ -64,9 +59,8 @@ async def test_a_bookie_in_relative_directories_is_taken_over_and_given_back(
 async def test_the_same_directories_under_other_names_are_refused(
     cluster: Cluster, kind: str
 ) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}[kind]
     folder = unnamed(cluster, f"{kind}-renamed")
-    await (await start(folder)).stop()
+    await (await cluster.start(kind, folder)).stop()
     renamed = (("ledgerDirectories", "l0,l1"),)
     with pytest.raises(BookieNotServing, match=r"ledgerDirs|ledger_dirs"):
-        await start(replace(folder, keys=RELATIVE + renamed))
+        await cluster.start(kind, replace(folder, keys=RELATIVE + renamed))

@@ -31,9 +31,8 @@ COLLECTS_SOON = (("gcWaitTime", 500),)
 
 @pytest.mark.parametrize("kind", ["labkit", "apache"])
 async def test_a_ledger_that_was_collected_takes_no_add(cluster: Cluster, kind: str) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}[kind]
     folder = cluster.bookie(f"{kind}-collects")
-    bookie = await start(replace(folder, keys=COLLECTS_SOON))
+    bookie = await cluster.start(kind, replace(folder, keys=COLLECTS_SOON))
     client, other = (cluster.labkit_client(folder.bookie_id) for _ in range(2))
 
     async def port() -> int:
@@ -68,7 +67,7 @@ async def test_a_ledger_that_was_collected_takes_no_add(cluster: Cluster, kind: 
     # Both kinds of bookie replay the entries and the fence. (BookKeeper drops the fence of a ledger
     # without entries.)
     await bookie.kill()
-    await start(folder)
+    await cluster.start(kind, folder)
     async with RawClient(await port()) as raw:
         fenced, open_again = written.ledger_id, never_fenced.ledger_id
         assert await raw.ask(add(fenced, 1)) == added(fenced, 1, FENCED)

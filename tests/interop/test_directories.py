@@ -13,7 +13,7 @@ from labkit.system.storage.journal_scan import JournalScan
 from labkit.worlds.live.disk import RealDisk
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import PASSWORD, PAYLOADS
+from tests.interop.payloads import PASSWORD, PAYLOADS, read, write
 from tests.repeat import repeated
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
@@ -68,26 +68,22 @@ def check_formats(folder: BookieFolder, version: int, *, of_labkit: bool) -> Non
 async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_directories(
     cluster: Cluster, kind: str, successor: str, version: int
 ) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     folder = with_two_of_each(cluster.bookie(f"{kind}-{version}"), version)
     client = cluster.labkit_client(folder.bookie_id)
     written: list[int] = []
 
-    async def write() -> None:
+    async def write_some() -> None:
         for _ in range(LEDGERS):
-            writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
-            for payload in PAYLOADS:
-                writer.add(payload)
-            await writer.all_confirmed()
+            writer = await write(client, 1, 1, 1)
             await writer.close()
             written.append(writer.ledger_id)
 
     # Some entries are in entry logs and indexes, and the others are only in the journals.
-    bookie = await start[kind](folder)
-    await write()
+    bookie = await cluster.start(kind, folder)
+    await write_some()
     await bookie.stop()
-    bookie = await start[kind](folder)
-    await write()
+    bookie = await cluster.start(kind, folder)
+    await write_some()
     fenced = [await client.create_ledger(1, 1, 1, password=PASSWORD) for _ in range(2)]
     java = await cluster.java_client()
     for writer in fenced:
@@ -96,10 +92,9 @@ async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_dir
     await bookie.kill()
     check_formats(folder, version, of_labkit=kind == "labkit")
 
-    await start[successor](folder)
+    await cluster.start(successor, folder)
     for ledger_id in written:
-        reader = await client.open_ledger_no_recovery(ledger_id, password=PASSWORD)
-        assert [entry.payload async for entry in reader.read()] == PAYLOADS
+        assert await read(client, ledger_id) == PAYLOADS
     for writer in fenced:
         with pytest.raises(BKLedgerFencedException):
             await writer.add(b"too late")
@@ -109,7 +104,6 @@ async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_dir
 async def test_a_bookie_that_got_another_ledger_directory_serves_what_it_had_before(
     cluster: Cluster, kind: str, successor: str
 ) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     before = cluster.bookie(f"grown-by-{kind}")
     directories = f"{before.folder}/ledgers,{before.folder}/ledgers-2"
 
@@ -123,15 +117,14 @@ async def test_a_bookie_that_got_another_ledger_directory_serves_what_it_had_bef
     for writer in writers:
         await writer.add(b"before")
     await bookie.stop()
-    bookie = await start[kind](grown(allowStorageExpansion="true"))
+    bookie = await cluster.start(kind, grown(allowStorageExpansion="true"))
     writers += [await client.create_ledger(1, 1, 1, password=PASSWORD) for _ in range(DRAWN)]
     for writer in writers:
         await writer.add(b"after")
         await writer.close()
     await bookie.stop()
     assert any(ledger_ids_on_disk(RealDisk(before.folder / "ledgers-2")))
-    await start[successor](grown())
+    await cluster.start(successor, grown())
     for number, writer in enumerate(writers):
-        reader = await client.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
-        payloads = [entry.payload async for entry in reader.read()]
-        assert payloads == [b"before", b"after"][number >= LEDGERS :]
+        expected = [b"before", b"after"][number >= LEDGERS :]
+        assert await read(client, writer.ledger_id) == expected

@@ -26,9 +26,8 @@ LEDGER = 7_000
 async def test_the_largest_entry_id_is_taken_and_makes_an_index_with_a_hole(
     cluster: Cluster, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}[kind]
     folder = cluster.bookie(f"{kind}-hole")
-    bookie = await start(folder)
+    bookie = await cluster.start(kind, folder)
     port = (await find_endpoint(cluster.metadata, folder.bookie_id, BOOKIE_RPC)).port
     async with RawClient(port) as raw:
         assert await raw.ask(add(LEDGER, MAX_ENTRY_ID)) == added(LEDGER, MAX_ENTRY_ID)

@@ -11,7 +11,7 @@ from labkit.system.model.errors import BKLedgerFencedException, BKUnauthorizedAc
 from tests.interop.apache import JavaClient
 from tests.interop.bookies import RunningBookie
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import PASSWORD, PAYLOADS
+from tests.interop.payloads import PASSWORD, PAYLOADS, read, write
 from tests.system.bookie.raw import UNAUTHORIZED, RawClient, add, added
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
@@ -20,29 +20,14 @@ ENTRIES = [*PAYLOADS, bytes(MAX_PAYLOAD_SIZE)]
 """Includes a payload of the maximum size."""
 
 
-async def write(client: BookKeeper, payloads: list[bytes]) -> LedgerWriter:
-    """Write a ledger to one bookie and leave it open."""
-    writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
-    for payload in payloads:
-        writer.add(payload)
-    await writer.all_confirmed()
-    return writer
-
-
 async def write_and_fence(
     client: BookKeeper, java: JavaClient, payloads: list[bytes]
 ) -> LedgerWriter:
     """Write a ledger and recover it with another client, without the writer noticing."""
-    writer = await write(client, payloads)
+    writer = await write(client, 1, 1, 1, payloads=payloads)
     last, _ = await java.open(writer.ledger_id, recovery=True)
     assert last == len(payloads) - 1
     return writer
-
-
-async def read(client: BookKeeper, ledger_id: int) -> list[bytes]:
-    """Return the payloads of a closed ledger."""
-    reader = await client.open_ledger_no_recovery(ledger_id, password=PASSWORD)
-    return [entry.payload async for entry in reader.read()]
 
 
 @pytest.mark.promise("A ledger can be stored on bookies of both kinds")
@@ -51,10 +36,7 @@ async def test_one_ensemble_has_bookies_of_both_kinds(cluster: Cluster) -> None:
     labkit_bookies = [await cluster.labkit_bookie(cluster.bookie(name)) for name in labkit_names]
     apache_bookie = await cluster.java_bookie(cluster.bookie("apache-1"))
     client = cluster.labkit_client("labkit-1", "apache-1", "labkit-2")
-    writer = await client.create_ledger(3, 3, 2, password=PASSWORD)
-    for payload in ENTRIES:
-        writer.add(payload)
-    await writer.all_confirmed()
+    writer = await write(client, 3, 3, 2, payloads=ENTRIES)
     await writer.close()
     assert await read(client, writer.ledger_id) == ENTRIES
 
@@ -84,14 +66,13 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
     end: Callable[[RunningBookie], Awaitable[None]],
     flushed: bool,
 ) -> None:
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     folder = cluster.bookie(f"{kind}-then-{successor}-{end.__name__}")
     client = cluster.labkit_client(folder.bookie_id)
 
-    bookie = await start[kind](folder)
+    bookie = await cluster.start(kind, folder)
     java = await cluster.java_client()
     mark = folder.last_mark()
-    ledger = await write(client, ENTRIES)
+    ledger = await write(client, 1, 1, 1, payloads=ENTRIES)
     fenced = [await write_and_fence(client, java, ENTRIES)]
     if kind == "labkit":
         # Apache's bookie forgets the fence of a ledger if it has no entries of the ledger.
@@ -99,7 +80,7 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
     await end(bookie)
     assert (folder.last_mark() > mark) == flushed
 
-    await start[successor](folder)
+    await cluster.start(successor, folder)
     assert await ledger.add(b"behind them") == len(ENTRIES)
     await ledger.close()
     assert await read(client, ledger.ledger_id) == [*ENTRIES, b"behind them"]
@@ -114,12 +95,11 @@ async def test_a_bookie_refuses_the_writer_of_an_id_that_a_stranger_took_first(
     cluster: Cluster, kind: str
 ) -> None:
     """docs/security.md says this about both kinds of bookie."""
-    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     folder = cluster.bookie(f"{kind}-with-a-stranger")
-    await start[kind](folder)
+    await cluster.start(kind, folder)
     endpoint = await find_endpoint(cluster.metadata, folder.bookie_id, BOOKIE_RPC)
     client = cluster.labkit_client(folder.bookie_id)
-    known = await write(client, [b"honest"])
+    known = await write(client, 1, 1, 1, payloads=[b"honest"])
     new = await client.create_ledger(1, 1, 1, password=PASSWORD)
     async with RawClient(endpoint.port) as stranger:
         refused = await stranger.ask(add(known.ledger_id, 1))
@@ -141,10 +121,7 @@ async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
     for name in names:
         await cluster.java_bookie(cluster.bookie(name))
     client = cluster.labkit_client(*names)
-    writer = await client.create_ledger(2, 2, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
+    writer = await write(client, 2, 2, 2)
 
     reader = await cluster.labkit_client(*names).open_ledger(writer.ledger_id, password=PASSWORD)
 

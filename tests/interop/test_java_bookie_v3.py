@@ -1,8 +1,6 @@
 """labkit's client uses protocol version 3 with Apache's bookies."""
 
 import asyncio
-import random
-from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -10,11 +8,8 @@ import pytest_asyncio
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.model.errors import BKNoSuchLedgerExistsException
-from labkit.system.trace.recorder import Recorder
-from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
-from labkit.worlds.live.net import TcpNetwork
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
+from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS, read
 from tests.until import DEADLINE_S, until_true
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
@@ -30,19 +25,9 @@ async def bookies(cluster: Cluster) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def client(cluster: Cluster) -> AsyncIterator[BookKeeper]:
+async def client(cluster: Cluster) -> BookKeeper:
     """Return a client whose writers send explicit LACs."""
-    client = BookKeeper(
-        cluster.metadata,
-        TcpNetwork(),
-        Recorder("client", trace_clock_us),
-        lambda writable, count: BOOKIES[:count],
-        lambda: random.getrandbits(63),
-        wall_clock_ms,
-        ClientConfig(explicit_lac_interval_ms=20),
-    )
-    yield client
-    client.close()
+    return cluster.labkit_client(*BOOKIES, config=ClientConfig(explicit_lac_interval_ms=20))
 
 
 async def test_deferred_sync_and_force(client: BookKeeper) -> None:
@@ -53,8 +38,7 @@ async def test_deferred_sync_and_force(client: BookKeeper) -> None:
     assert writer.last_add_confirmed == LAST_ENTRY_ID
     await writer.close()
     assert writer.metadata.length == LENGTH
-    reader = await client.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
-    assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    assert await read(client, writer.ledger_id) == PAYLOADS
 
 
 async def test_a_reader_follows_a_writer(client: BookKeeper) -> None:

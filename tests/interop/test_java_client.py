@@ -1,4 +1,8 @@
-"""Apache BookKeeper's client and labkit's client share ledgers on labkit's bookies."""
+"""Apache BookKeeper's client and labkit's client share ledgers on labkit's bookies.
+
+Apache's client uses both versions of the protocol; `test_protocol_v3` tests what only the newer one
+has.
+"""
 
 import asyncio
 import sys
@@ -16,11 +20,13 @@ from labkit.system.model.errors import (
 from labkit.system.model.ledger import LedgerState
 from tests.interop.apache import DriverFailed, JavaClient
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
+from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS, write
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
-
-BOOKIES = ("b0", "b1", "b2")
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.usefixtures("labkit"),
+    pytest.mark.asyncio(loop_scope="session"),
+]
 
 # In the Java API, the digest type that the metadata calls HMAC is named MAC.
 DIGESTS = [
@@ -31,20 +37,9 @@ DIGESTS = [
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
-async def bookies(cluster: Cluster) -> None:
-    for name in BOOKIES:
-        await cluster.labkit_bookie(cluster.bookie(name))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def java(cluster: Cluster) -> JavaClient:
-    return await cluster.java_client()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def labkit(cluster: Cluster) -> BookKeeper:
-    return cluster.labkit_client(*BOOKIES)
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=["v2", "v3"])
+async def java(cluster: Cluster, request: pytest.FixtureRequest) -> JavaClient:
+    return await cluster.java_client(request.param)
 
 
 @pytest.mark.promise(
@@ -73,10 +68,7 @@ async def test_labkit_reads_what_java_wrote_and_closed(
 async def test_java_reads_what_labkit_wrote_and_closed(
     java: JavaClient, labkit: BookKeeper, digest: DigestType, java_name: str
 ) -> None:
-    writer = await labkit.create_ledger(3, 2, 2, digest_type=digest, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
+    writer = await write(labkit, 3, 2, 2, digest_type=digest)
     await writer.close()
 
     assert await java.open(writer.ledger_id, java_name) == (LAST_ENTRY_ID, LENGTH)
@@ -104,10 +96,7 @@ async def test_each_reads_the_others_open_ledger_up_to_its_last_add_confirmed(
 async def test_java_recovers_an_open_ledger_and_fences_its_labkit_writer(
     java: JavaClient, labkit: BookKeeper
 ) -> None:
-    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
+    writer = await write(labkit, 3, 3, 2)
 
     # Recovery finds the last entry by reading past LastAddConfirmed, and writes it back.
     assert await java.open(writer.ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
@@ -158,11 +147,9 @@ async def test_java_recovers_the_ledger_of_a_labkit_writer_that_was_killed(
     assert await java.read(ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
 
 
-async def test_java_reads_in_batches(java: JavaClient, labkit: BookKeeper) -> None:
-    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
+async def test_java_reads_in_batches(cluster: Cluster, labkit: BookKeeper) -> None:
+    java = await cluster.java_client("v2")  # Version 3 has no batch reads.
+    writer = await write(labkit, 3, 3, 2)
     await writer.close()
     await java.open(writer.ledger_id)
     read = await java.read_batch(writer.ledger_id, 0, 3, 5 * 1024 * 1024)

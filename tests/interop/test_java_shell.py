@@ -23,7 +23,7 @@ from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.interop.apache import Apache
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
+from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS, write
 from tests.system.storage.support import CRC32C, KEY, add, store_over
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
@@ -135,10 +135,7 @@ async def ledger_id(cluster: Cluster) -> int:
     for name in ("b0", "b1"):
         await cluster.labkit_bookie(cluster.bookie(name))
     client = cluster.labkit_client("b0")
-    writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
+    writer = await write(client, 1, 1, 1)
     await writer.close()
     return writer.ledger_id
 

@@ -1,4 +1,4 @@
-"""Apache BookKeeper's client works with labkit's bookies in its default protocol, version 3."""
+"""Apache BookKeeper's client uses what only its default protocol, version 3, has."""
 
 import asyncio
 import re
@@ -7,81 +7,24 @@ import pytest
 import pytest_asyncio
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.model.ledger import LedgerState
-from tests.interop.apache import DriverFailed, JavaClient
-from tests.interop.conftest import Cluster
-from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
+from tests.interop.apache import JavaClient
+from tests.interop.conftest import BOOKIES, Cluster
+from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PAYLOADS, write
 from tests.until import until_true
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.usefixtures("labkit"),
+    pytest.mark.asyncio(loop_scope="session"),
+]
 
-BOOKIES = ("b0", "b1", "b2")
 LONG_POLL_MS = 4000
 """Shorter than the request timeout of Apache's client."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
-async def bookies(cluster: Cluster) -> None:
-    for name in BOOKIES:
-        await cluster.labkit_bookie(cluster.bookie(name))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def java(cluster: Cluster) -> JavaClient:
     return await cluster.java_client("v3")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def labkit(cluster: Cluster) -> BookKeeper:
-    return cluster.labkit_client(*BOOKIES)
-
-
-@pytest.mark.parametrize("digest", ["CRC32C", "CRC32", "MAC", "DUMMY"])
-async def test_java_writes_closes_opens_and_reads(
-    java: JavaClient, labkit: BookKeeper, digest: str
-) -> None:
-    ledger_id = await java.create(3, 2, 2, digest)
-    assert await java.add(ledger_id, PAYLOADS) == LAST_ENTRY_ID
-    await java.close(ledger_id)
-    assert await java.open(ledger_id, digest) == (LAST_ENTRY_ID, LENGTH)
-    assert await java.read(ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
-    reader = await labkit.open_ledger_no_recovery(ledger_id, password=PASSWORD)
-    assert [entry.payload async for entry in reader.read()] == PAYLOADS
-
-
-async def test_java_recovers_its_own_open_ledger_and_the_writer_is_fenced(
-    cluster: Cluster, java: JavaClient, labkit: BookKeeper
-) -> None:
-    ledger_id = await java.create(3, 3, 2, "CRC32C")
-    assert await java.add(ledger_id, PAYLOADS) == LAST_ENTRY_ID
-    other = await cluster.java_client("v3")
-    assert await other.open(ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
-    with pytest.raises(DriverFailed, match="BKLedgerFencedException"):
-        await java.add(ledger_id, [b"too late"])
-    assert await other.read(ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
-    assert (await labkit.ledger_metadata(ledger_id)).state is LedgerState.CLOSED
-
-
-async def test_java_recovers_what_labkit_wrote(java: JavaClient, labkit: BookKeeper) -> None:
-    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
-    assert await java.open(writer.ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
-    assert await java.read(writer.ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
-
-
-async def test_java_recovers_an_empty_ledger(java: JavaClient) -> None:
-    ledger_id = await java.create(3, 3, 2, "CRC32C")
-    assert await java.open(ledger_id, recovery=True) == (-1, 0)
-
-
-async def test_java_deletes_a_ledger(java: JavaClient) -> None:
-    ledger_id = await java.create(1, 1, 1, "CRC32C")
-    await java.close(ledger_id)
-    await java.delete(ledger_id)
-    with pytest.raises(DriverFailed, match="BKNoSuchLedgerExistsOnMetadataServerException"):
-        await java.open(ledger_id)
 
 
 async def test_java_reads_an_open_ledger_up_to_its_last_add_confirmed(java: JavaClient) -> None:
@@ -143,10 +86,7 @@ async def test_javas_explicit_lac_announces_the_last_entry(cluster: Cluster, pro
 
 
 async def test_java_learns_which_entries_a_bookie_has(java: JavaClient, labkit: BookKeeper) -> None:
-    writer = await labkit.create_ledger(3, 2, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        writer.add(payload)
-    await writer.all_confirmed()
+    writer = await write(labkit, 3, 2, 2)
     for place, bookie in enumerate(BOOKIES):
         stored = await java.list_of_entries(writer.ledger_id, bookie, LAST_ENTRY_ID)
         mine = {place, (place - 1) % 3}

@@ -9,7 +9,7 @@ from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import LogMark, read_last_mark
 from labkit.worlds.live.disk import RealDisk
 from tests.interop.conftest import Cluster
-from tests.interop.payloads import LAST_ENTRY_ID, PASSWORD, PAYLOADS
+from tests.interop.payloads import LAST_ENTRY_ID, PAYLOADS, read
 from tests.interop.test_java_shell import LOCATION, records
 
 pytestmark = [
@@ -32,11 +32,10 @@ async def test_the_official_client_and_shell_read_what_the_workshops_bookie_keep
     await java.close(ledger_id)
     await running.kill()
     running = await folder.start_labkit("--store", SOLUTION)
-    reader = await cluster.labkit_client("b0").open_ledger(ledger_id, password=PASSWORD)
-    assert [entry.payload async for entry in reader.read()] == list(PAYLOADS)
+    assert await read(cluster.labkit_client("b0"), ledger_id) == PAYLOADS
     java = await cluster.java_client()
     await java.open(ledger_id, "CRC32C")
-    assert await java.read(ledger_id, 0, LAST_ENTRY_ID) == list(PAYLOADS)
+    assert await java.read(ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
     await running.stop()
 
     apache = cluster.apache

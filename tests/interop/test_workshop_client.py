@@ -16,22 +16,16 @@ from tests.interop.test_java_shell import ENTRY
 
 pytestmark = [
     pytest.mark.interop,
+    pytest.mark.usefixtures("labkit"),
     pytest.mark.long,
     pytest.mark.asyncio(loop_scope="session"),
 ]
 
-BOOKIES = ("b0", "b1", "b2")
 SOLUTION = track("client").solution
 Start = Callable[..., Awaitable[ProgramProcess]]
 COUNT = 40
 LINES = b"".join(b"entry %d\n" % number for number in range(COUNT))
 LENGTH = len(LINES) - COUNT
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
-async def bookies(cluster: Cluster) -> None:
-    for name in BOOKIES:
-        await cluster.labkit_bookie(cluster.bookie(name))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
