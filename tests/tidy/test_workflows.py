@@ -33,7 +33,7 @@ def test_the_nightly_search_keeps_the_folder_in_which_it_searches(
 ) -> None:
     asked: list[argparse.Namespace] = []
 
-    def search(arguments: argparse.Namespace, _: object) -> bool:
+    def search(arguments: argparse.Namespace) -> bool:
         asked.append(arguments)
         return False
 

@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="instead, write the smallest counterexample of --variant, or of every variant",
     )
     try:
-        return 0 if _run_search(parser.parse_args(arguments)) else 1
+        return 0 if run_search(parser.parse_args(arguments)) else 1
     except (BKIncorrectParameterException, MissingPart, OSError) as error:
         print(f"tools.search: {error}", file=sys.stderr)
         return 1
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def _run_search(arguments: argparse.Namespace) -> bool:
+def run_search(arguments: argparse.Namespace) -> bool:
     """Search, and print a report.
 
     Return True if no promise was broken, or if all requested counterexamples were found. Raises
