@@ -8,6 +8,7 @@ one of them ends, all faults of the same kind on the same target end with it.
 
 from dataclasses import Field, dataclass
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
@@ -334,12 +335,11 @@ class Partition(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         others = self.others or tuple(name for name in world.names if name not in self.side)
-        for node in self.side:
-            for other in others:
-                if self.direction != "in":
-                    world.cut(node, other, self.for_ms)
-                if self.direction != "out":
-                    world.cut(other, node, self.for_ms)
+        for node, other in product(self.side, others):
+            if self.direction != "in":
+                world.cut(node, other, self.for_ms)
+            if self.direction != "out":
+                world.cut(other, node, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,26 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
-from labkit.worlds.sim.scenario.faults import (
-    BitRot,
-    ClockSkew,
-    Crash,
-    CrashAtOperation,
-    Delay,
-    Duplication,
-    FailingSync,
-    Fault,
-    FullDisk,
-    Loss,
-    Partition,
-    Pause,
-    PowerCut,
-    Reordering,
-    Reset,
-    SessionLoss,
-    SlowDisk,
-    SlowMetadata,
-)
+from labkit.worlds.sim.scenario import faults
+from labkit.worlds.sim.scenario.faults import Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import Moment
 
@@ -42,11 +24,11 @@ def storm(scenario: Scenario, seed: int, fault_count: int, horizon_ms: float = 1
     draw = ScenarioRandom("storm", seed, scenario.cluster, scenario.clients, horizon_ms)
     kinds = draw.some_of(_KINDS, draw.one_of(2, 4, len(_KINDS)))
     center = draw.moment()
-    faults = []
+    found = []
     for _ in range(fault_count):
         when = center if draw.chance(_CENTER_SHARE) else draw.moment()
-        faults.append(draw.one_of(*kinds)(draw, when))
-    return replace(scenario.with_fault(*faults), seed=seed)
+        found.append(draw.one_of(*kinds)(draw, when))
+    return replace(scenario.with_fault(*found), seed=seed)
 
 
 def _share(draw: ScenarioRandom) -> float:
@@ -56,36 +38,38 @@ def _share(draw: ScenarioRandom) -> float:
 def _partition(draw: ScenarioRandom, when: Moment) -> Fault:
     source, target = draw.link()
     others = draw.one_of((), (target,))
-    return Partition((source,), others, draw.one_of("both", "in", "out"), draw.ms(), when)
+    return faults.Partition((source,), others, draw.one_of("both", "in", "out"), draw.ms(), when)
 
 
 def _skew(draw: ScenarioRandom, when: Moment) -> Fault:
-    return ClockSkew(draw.node(), draw.one_of(0.5, 0.9, 1.1, 2.0), 0, draw.ms(), when)
+    return faults.ClockSkew(draw.node(), draw.one_of(0.5, 0.9, 1.1, 2.0), 0, draw.ms(), when)
 
 
 def _rot(draw: ScenarioRandom, when: Moment) -> Fault:
-    return BitRot(draw.bookie(), "entry log", draw.position_in_file(), when, draw.one_of(1, 512))
+    return faults.BitRot(
+        draw.bookie(), "entry log", draw.position_in_file(), when, draw.one_of(1, 512)
+    )
 
 
 _KINDS: tuple[Callable[[ScenarioRandom, Moment], Fault], ...] = (
-    lambda draw, when: Crash(draw.bookie(), draw.unsynced(), draw.ms(), when),
-    lambda draw, when: Crash(draw.client(), draw.unsynced(), draw.ms(), when),
-    lambda draw, when: CrashAtOperation(
+    lambda draw, when: faults.Crash(draw.bookie(), draw.unsynced(), draw.ms(), when),
+    lambda draw, when: faults.Crash(draw.client(), draw.unsynced(), draw.ms(), when),
+    lambda draw, when: faults.CrashAtOperation(
         draw.bookie(), draw.number(1, 20), draw.unsynced(), draw.ms(), when
     ),
-    lambda draw, when: PowerCut(draw.unsynced(), draw.ms(), when),
-    lambda draw, when: Pause(draw.node(), draw.ms(), when),
-    lambda draw, when: SlowDisk(draw.bookie(), draw.ms(30), draw.ms(), when),
-    lambda draw, when: FailingSync(draw.bookie(), draw.ms(), when),
-    lambda draw, when: FullDisk(draw.bookie(), draw.ms(), when),
+    lambda draw, when: faults.PowerCut(draw.unsynced(), draw.ms(), when),
+    lambda draw, when: faults.Pause(draw.node(), draw.ms(), when),
+    lambda draw, when: faults.SlowDisk(draw.bookie(), draw.ms(30), draw.ms(), when),
+    lambda draw, when: faults.FailingSync(draw.bookie(), draw.ms(), when),
+    lambda draw, when: faults.FullDisk(draw.bookie(), draw.ms(), when),
     _rot,
-    lambda draw, when: Delay(*draw.link(), draw.ms(30), draw.ms(), when),
-    lambda draw, when: Loss(*draw.link(), _share(draw), draw.ms(), when),
-    lambda draw, when: Duplication(*draw.link(), _share(draw), draw.ms(), when),
-    lambda draw, when: Reordering(*draw.link(), _share(draw), draw.ms(), when),
+    lambda draw, when: faults.Delay(*draw.link(), draw.ms(30), draw.ms(), when),
+    lambda draw, when: faults.Loss(*draw.link(), _share(draw), draw.ms(), when),
+    lambda draw, when: faults.Duplication(*draw.link(), _share(draw), draw.ms(), when),
+    lambda draw, when: faults.Reordering(*draw.link(), _share(draw), draw.ms(), when),
     _partition,
-    lambda draw, when: Reset(*draw.link(), when),
+    lambda draw, when: faults.Reset(*draw.link(), when),
     _skew,
-    lambda draw, when: SessionLoss(draw.node(), when),
-    lambda draw, when: SlowMetadata(draw.ms(30), draw.ms(), when),
+    lambda draw, when: faults.SessionLoss(draw.node(), when),
+    lambda draw, when: faults.SlowMetadata(draw.ms(30), draw.ms(), when),
 )
