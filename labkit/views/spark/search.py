@@ -24,7 +24,7 @@ from labkit.worlds.sim.explore.code_version import code_version
 from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.search import run_and_check, scenario_of_seed
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.situations_reached import SituationFinder
 from labkit.worlds.sim.explore.situations.targeting import LATEST, Aim, Reached
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.scenario.scenario import from_json
@@ -77,7 +77,7 @@ _AIMED_EVERY_LATER = 10
 """After the early seeds, fewer runs aim at rare situations: by then the seeds have reached most
 situations, and an aimed run takes 1.6 times as long as a run with a seed.
 """
-_MEETINGS = Meetings(SITUATIONS)
+_FINDER = SituationFinder(SITUATIONS)
 _ANY = "any"
 """The key of the total when a query counts runs by situation."""
 
@@ -245,7 +245,7 @@ def _row(trial: Trial, variant: str, code: str, now: datetime) -> dict[str, obje
         "digest": trace and trace.digest,
         "broken": [each.promise for each in findings],
         "reasons": [each.reason for each in findings],
-        "situations": _MEETINGS.reached(trace) if trace else [],
+        "situations": _FINDER.reached(trace) if trace else [],
         "events": len(trace.events) if trace else 0,
         "seconds": time.thread_time() - began,
         "round": now,

@@ -42,7 +42,7 @@ _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
 """Faults that are completely described by events."""
 
 
-class Run(Protocol):
+class RepeatableRun(Protocol):
     """The attributes and methods of a `Trace` that the search uses."""
 
     @property
@@ -55,7 +55,7 @@ class Run(Protocol):
     def decisions(self) -> Mapping[str, float]: ...
     @property
     def decided_at_us(self) -> Mapping[str, int]: ...
-    def future(self, moment_us: int, seed: int) -> "Run":
+    def future(self, moment_us: int, seed: int) -> "RepeatableRun":
         """Run a future of this moment, with decisions drawn from the seed. Raises
         `SimulationError`.
         """
@@ -165,13 +165,15 @@ class Inevitability:
         )
 
 
-def inevitability(trace: Run, promise: str, futures: int = 32) -> Inevitability:
+def inevitability(trace: RepeatableRun, promise: str, futures: int = 32) -> Inevitability:
     """Return the last result of `inevitability_so_far`."""
     *_, found = inevitability_so_far(trace, promise, futures)
     return found
 
 
-def inevitability_so_far(trace: Run, promise: str, futures: int = 32) -> Iterator[Inevitability]:
+def inevitability_so_far(
+    trace: RepeatableRun, promise: str, futures: int = 32
+) -> Iterator[Inevitability]:
     """Find the two neighbouring moments between which the share of futures that break the promise
     rises most.
 
@@ -224,7 +226,7 @@ def largest_changes(
         shares[middle] = share_at(middle)
 
 
-def _moments(trace: Run) -> list[tuple[int, int]]:
+def _moments(trace: RepeatableRun) -> list[tuple[int, int]]:
     """Return the times of all events before the epilogue, each with the number of the last event at
     that time.
     """
@@ -236,7 +238,7 @@ def _moments(trace: Run) -> list[tuple[int, int]]:
     return list(last_events.items())
 
 
-def _jump(trace: Run, before: FutureShare, after: FutureShare) -> Jump:
+def _jump(trace: RepeatableRun, before: FutureShare, after: FutureShare) -> Jump:
     def is_between(time_us: int) -> bool:
         return before.time_us < time_us <= after.time_us
 
@@ -249,7 +251,7 @@ def _jump(trace: Run, before: FutureShare, after: FutureShare) -> Jump:
     )
 
 
-def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) -> int:
+def _count_broken(trace: RepeatableRun, moment_us: int, check: type[Check], futures: int) -> int:
     def breaks(seed: int) -> bool:
         try:
             return _breaks(trace.future(moment_us, seed), check)
@@ -262,5 +264,5 @@ def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) 
     return sum(map(breaks, islice(seeds, futures)))
 
 
-def _breaks(trace: Run, check: type[Check]) -> bool:
+def _breaks(trace: RepeatableRun, check: type[Check]) -> bool:
     return check_all(trace, [check])[0].outcome is Outcome.INVALID

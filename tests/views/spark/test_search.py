@@ -17,7 +17,7 @@ from labkit.worlds.sim.explore import search as local
 from labkit.worlds.sim.explore.code_version import code_version
 from labkit.worlds.sim.explore.search import NEVER_ENDS, scenario_of_seed
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.situations_reached import SituationFinder
 from labkit.worlds.sim.machine.loop import BudgetError
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
@@ -38,7 +38,7 @@ def test_a_seed_has_the_same_run_as_in_a_local_search(spark: SparkSession, tmp_p
         assert (row["digest"], row["events"]) == (trace.digest, len(trace.events))
         assert from_json(row["scenario"]) == trace.scenario
         assert (row["broken"], row["reasons"], row["variant"]) == ([], [], "")
-        assert row["situations"] == Meetings(SITUATIONS).reached(trace)
+        assert row["situations"] == SituationFinder(SITUATIONS).reached(trace)
         assert row["code"] == code_version()
         assert row["seconds"] > 0
 

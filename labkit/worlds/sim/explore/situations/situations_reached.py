@@ -73,7 +73,7 @@ class Situation:
     error: str = ""
 
 
-class Run(Protocol):
+class ObservedRun(Protocol):
     """The attributes of a simulated trace that are needed to find the situations that the run
     reached.
     """
@@ -94,7 +94,7 @@ class _Moment(NamedTuple):
     call: DiskCall | None = None
 
 
-class Meetings:
+class SituationFinder:
     def __init__(self, situations: Iterable[Situation]) -> None:
         self._by_kind: defaultdict[str, list[Situation]] = defaultdict(list)
         activities: dict[Activity, None] = {}
@@ -108,7 +108,7 @@ class Meetings:
         self._mortal = [each for each in activities if not each.outlives_node]
         self._kinds = {*self._by_kind, *self._begins, *self._ends, _KILLED, _EPILOGUE}
 
-    def reached(self, run: Run) -> list[str]:
+    def reached(self, run: ObservedRun) -> list[str]:
         found: dict[str, None] = {}
         under_way: defaultdict[Activity, dict[object, Event]] = defaultdict(dict)
         for moment in self._moments(run):
@@ -128,7 +128,7 @@ class Meetings:
             self._update_activities(event, under_way)
         return list(found)
 
-    def _moments(self, run: Run) -> Iterator[_Moment]:
+    def _moments(self, run: ObservedRun) -> Iterator[_Moment]:
         events = (_Moment(each.time_us, 0, each) for each in run.events if each.kind in self._kinds)
         calls = [each for each in run.disk_calls if each.what in self._calls]
         begins = (_Moment(each.begin_us, 2, _event_of(each), each) for each in calls)

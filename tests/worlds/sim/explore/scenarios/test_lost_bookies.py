@@ -11,7 +11,7 @@ from labkit.system.metadata.store import ANY_VERSION
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.situations_reached import SituationFinder
 from tests.worlds.sim.runs import Mistake, planted, run_safely
 
 RECOVERED = 30
@@ -55,4 +55,4 @@ def test_a_mistake_of_a_worker_breaks_a_promise(
     ],
 )
 def test_nothing_breaks_at_these_seeds_with_the_real_worker(seed: int, situation: str) -> None:
-    assert situation in Meetings(SITUATIONS).reached(run_safely(random_scenario(seed)))
+    assert situation in SituationFinder(SITUATIONS).reached(run_safely(random_scenario(seed)))

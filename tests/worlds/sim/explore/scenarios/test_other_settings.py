@@ -14,7 +14,7 @@ from labkit.system.storage.entry_log import EntryLogger, OpenLog
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.situations_reached import SituationFinder
 from labkit.worlds.sim.scenario.faults import Crash, Fault, PowerCut
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.bookie_script import CONFIG
@@ -104,7 +104,7 @@ WRONGLY_DROPPED = 23
 def test_a_bookie_gives_up_only_what_it_need_not_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     run_safely(random_scenario(WRONGLY_DROPPED))
     name = "a bookie deletes copies that other bookies have taken over"
-    assert name in Meetings(SITUATIONS).reached(run_safely(random_scenario(DROPPED)))
+    assert name in SituationFinder(SITUATIONS).reached(run_safely(random_scenario(DROPPED)))
 
     async def drop_all(_: object, ledger_ids: list[int], drop: Callable[[int], None]) -> None:
         for ledger_id in ledger_ids:

@@ -2,7 +2,7 @@
 
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.situations_reached import SituationFinder
 from labkit.worlds.sim.scenario.faults import ReplacedDisks
 from tests.worlds.sim.runs import of, run_safely
 
@@ -18,7 +18,7 @@ def test_a_broker_goes_on_in_a_new_ledger_and_stores_nothing_twice_when_a_worker
     [worker] = [e.node for e in of(trace, "recovery.started") if e.node.startswith("b")]
     assert [event.node for event in of(trace, "ledger.closed")][:1] == [worker]
     assert [event.ledger for event in of(trace, "ledger.rolled")] == [0, 1]
-    reached = Meetings(SITUATIONS).reached(trace)
+    reached = SituationFinder(SITUATIONS).reached(trace)
     assert "a broker that serves a topic finds itself fenced" in reached
     found = [(event.producer, event.sequence_id) for event in of(trace, "message.found")]
     assert len(found) == len(set(found)) == 8

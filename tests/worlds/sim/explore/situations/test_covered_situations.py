@@ -7,7 +7,7 @@ import pytest
 from labkit.system.trace.kinds import KINDS
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.situations_reached import SituationFinder
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -41,12 +41,12 @@ def test_situations_are_about_events_that_the_trace_knows() -> None:
     ],
 )
 def test_drawn_scenarios_get_into_situations(seed: int, names: set[str]) -> None:
-    assert names <= set(Meetings(SITUATIONS).reached(run(random_scenario(seed))))
+    assert names <= set(SituationFinder(SITUATIONS).reached(run(random_scenario(seed))))
 
 
 def test_a_calm_run_gets_into_no_trouble() -> None:
     calm = Scenario(Cluster(3), (Write(entries=2, window=1),), late_share=0.0, slow_share=0.0)
-    assert Meetings(SITUATIONS).reached(run(calm)) == []
+    assert SituationFinder(SITUATIONS).reached(run(calm)) == []
 
 
 def test_the_page_says_how_many_there_are() -> None:
@@ -63,7 +63,7 @@ def test_a_recoverer_that_dies_after_it_has_closed_the_ledger_does_not_die_befor
     recovery = ("recovery.started", "recovery.covered", "ledger.closed")
     steps = [("x", kind, 1) for kind in recovery[: recovery.index(last) + 1]]
     run = Run((*steps, ("x", "node.killed", -1)))
-    reached = Meetings(SITUATIONS).reached(run)
+    reached = SituationFinder(SITUATIONS).reached(run)
     assert ("the recoverer dies before it closes the ledger" in reached) is is_reached
 
 

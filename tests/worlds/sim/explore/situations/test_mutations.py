@@ -8,7 +8,7 @@ from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
 from labkit.worlds.sim.explore.situations.mutations import can_be_provoked, provoke, variation_of
-from labkit.worlds.sim.explore.situations.situations_reached import Meetings, Situation
+from labkit.worlds.sim.explore.situations.situations_reached import Situation, SituationFinder
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Recover, Write
@@ -39,8 +39,8 @@ def test_what_is_provoked_comes_about_in_some_attempts(situation: Situation) -> 
     lots = random.Random(1)
     calm = Scenario(workload=(Write(entries=3, close=False), Recover(client="x")))
     scenarios = [provoke(calm, situation, lots) for _ in range(12)]
-    assert Meetings([situation]).reached(run(calm)) == []
-    assert any(Meetings([situation]).reached(run(scenario)) for scenario in scenarios)
+    assert SituationFinder([situation]).reached(run(calm)) == []
+    assert any(SituationFinder([situation]).reached(run(scenario)) for scenario in scenarios)
 
 
 def test_a_stranger_comes_once() -> None:

@@ -7,9 +7,9 @@ import pytest
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.explore.situations.situations_reached import (
     Activity,
-    Meetings,
     Meets,
     Situation,
+    SituationFinder,
     anywhere,
     here,
     other_node,
@@ -37,7 +37,7 @@ class Run:
 
 
 def is_met(meets: Meets, during: Activity | None, *steps: tuple[str, str, int]) -> bool:
-    return bool(Meetings([Situation("it", FENCE, during, meets)]).reached(Run(steps)))
+    return bool(SituationFinder([Situation("it", FENCE, during, meets)]).reached(Run(steps)))
 
 
 def test_an_event_meets_what_has_begun_and_not_ended() -> None:
@@ -81,7 +81,7 @@ def test_a_node_that_dies_does_nothing_more() -> None:
 def test_the_death_itself_meets_what_it_ends() -> None:
     death = Situation("death", "node.killed", RECOVERY, here)
     run = Run((("x", STARTED, 1), ("x", "node.killed", -1)))
-    assert Meetings([death]).reached(run) == ["death"]
+    assert SituationFinder([death]).reached(run) == ["death"]
 
 
 def test_a_meeting_in_the_epilogue_does_not_count() -> None:
@@ -103,9 +103,9 @@ def test_a_disk_call_is_under_way_from_its_begin_to_its_end(call: DiskCall, expe
     """An event at the very moment when the call begins does not happen during the call."""
     steps = (("b0", "node.started", -1), ("b0", "node.resumed", -1), ("b0", FENCE, 1))
     fence = Situation("fence", FENCE, Activity(call=("flush",)), here)
-    assert bool(Meetings([fence]).reached(Run(steps, (call,)))) is expected
+    assert bool(SituationFinder([fence]).reached(Run(steps, (call,)))) is expected
 
 
 def test_an_error_tells_events_of_a_kind_apart() -> None:
     situation = Situation("it", FENCE, error="BKReadException")
-    assert not Meetings([situation]).reached(Run((("x", FENCE, 1),)))
+    assert not SituationFinder([situation]).reached(Run((("x", FENCE, 1),)))
