@@ -7,7 +7,7 @@ from pathlib import Path
 def output_of(
     *command: object, folder: Path | None = None, env: dict[str, str] | None = None
 ) -> str:
-    """Run the command and return its output; fail with the end of its error output."""
+    """Run the command and return its output; fail with the end of all that it printed."""
     done = subprocess.run(
         [str(each) for each in command],
         cwd=folder,
@@ -17,5 +17,5 @@ def output_of(
         timeout=500,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout

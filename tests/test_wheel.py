@@ -15,6 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.programs import output_of
 from tests.tidy.test_style import ROOT, committed
 
 PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/pulsar.md")
@@ -24,14 +25,7 @@ pytestmark = pytest.mark.slow
 
 def build(folder: Path, *arguments: str) -> None:
     """Build from this directory with the installed packages, without downloading anything."""
-    run = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    output_of(sys.executable, "-m", "hatchling", "build", *arguments, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -146,30 +140,16 @@ def test_an_installed_wheel_opens_the_tour_in_an_empty_folder(
     finally:
         process.terminate()
         process.communicate()
-    run = subprocess.run(
-        [installed / "python", "-m", "papermill", "notebooks/00-tour.ipynb", "out.ipynb"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
+    papermill = (installed / "python", "-m", "papermill", "notebooks/00-tour.ipynb", "out.ipynb")
+    output_of(*papermill, folder=tmp_path, env=environment())
 
 
 def test_an_installed_wheel_has_the_recorded_data(installed: Path, tmp_path: Path) -> None:
     code = (
         "import labkit; from labkit.views.spark.flights import SAMPLE; print(SAMPLE); print(labkit)"
     )
-    run = subprocess.run(
-        [installed / "python", "-c", code],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    sample, package = run.stdout.splitlines()
+    output = output_of(installed / "python", "-c", code, folder=tmp_path, env=environment())
+    sample, package = output.splitlines()
     assert Path(sample).is_file()
     assert Path(sample).is_relative_to(installed.parent)
     assert str(installed.parent) in package

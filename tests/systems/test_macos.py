@@ -1,11 +1,11 @@
 """Bookies work on macOS without Linux features, and their syncs reach the drive."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.programs import output_of
 from tests.systems.on_system import ROOT, python_on
 
 pytestmark = pytest.mark.slow
@@ -64,10 +64,7 @@ asyncio.run(main())
 @pytest.mark.long
 def test_nothing_uses_names_that_macos_lacks() -> None:
     command = ("-m", "mypy", "--platform", "darwin", "labkit", "--cache-dir", ".mypy_cache/macos")
-    run = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    output_of(sys.executable, *command, folder=ROOT)
 
 
 def test_a_sync_of_a_file_or_a_folder_reaches_the_drive(tmp_path: Path) -> None:

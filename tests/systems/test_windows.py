@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labkit.course.lessons.build import SOURCES, parse
+from tests.programs import output_of
 from tests.systems.on_system import ROOT, python_on
 
 pytestmark = pytest.mark.slow
@@ -138,17 +139,12 @@ def test_the_secret_of_a_named_zookeeper_comes_from_the_environment() -> None:
 
 @pytest.mark.long
 def test_the_simulated_world_runs_as_elsewhere() -> None:
-    here = subprocess.run(
-        [sys.executable, "-m", "tests.worlds.sim.digests", "20"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    there = python_on("windows", "-m", "tests.worlds.sim.digests", "20")
+    program = ("-m", "tests.worlds.sim.digests", "20")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    here = output_of(sys.executable, *program, folder=ROOT, env=env)
+    there = python_on("windows", *program)
     assert there.returncode == 0, there.stderr
-    assert there.stdout.split() == here.stdout.split()
+    assert there.stdout.split() == here.split()
 
 
 def check_count(number: str) -> int:

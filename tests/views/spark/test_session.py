@@ -1,6 +1,5 @@
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -16,6 +15,7 @@ import labkit
 from labkit.system.model.missing_part import MissingPart
 from labkit.views.spark import session
 from labkit.worlds.live.host.java import JavaNotFound
+from tests.programs import output_of
 
 LABKIT_FOLDER = Path(labkit.__file__).parents[1]
 linux = pytest.mark.skipif(
@@ -122,13 +122,8 @@ def start():
 
 
 def printed(program: str, **variables: str) -> list[str]:
-    command = [sys.executable, "-P", "-c", program]
-    env = {**os.environ, **variables}
-    run = subprocess.run(
-        command, env=env, cwd="/", capture_output=True, text=True, timeout=120, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.splitlines()
+    command = (sys.executable, "-P", "-c", program)
+    return output_of(*command, folder=Path("/"), env={**os.environ, **variables}).splitlines()
 
 
 @linux

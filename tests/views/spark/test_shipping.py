@@ -1,6 +1,5 @@
 """Tests how labkit's code is shipped to workers that lack it."""
 
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 import labkit
 from labkit.views.spark.shipping import ship_labkit, write_zip
 from labkit.worlds.sim.explore.code_version import code_version
+from tests.programs import output_of
 
 
 def test_labkit_is_sent_again_as_the_same_file() -> None:
@@ -34,10 +34,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_from(archive: Path, code: str) -> str:
     """Run the code with labkit imported from the zip file; return its output."""
     program = f"import sys; sys.path.insert(0, {str(archive)!r}); {code}"
-    command = [sys.executable, "-c", program]
-    return subprocess.run(
-        command, cwd=archive.parent, capture_output=True, text=True, check=True, timeout=300
-    ).stdout
+    return output_of(sys.executable, "-c", program, folder=archive.parent)
 
 
 @pytest.mark.sampled

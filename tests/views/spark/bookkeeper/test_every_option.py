@@ -5,6 +5,7 @@ restarted from its checkpoint.
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,16 +27,12 @@ from tests.views.spark.bookkeeper import (
 Function = Callable[..., Any]
 
 
-class Evidence(NamedTuple):
-    effect: Function
-    error: Function
-    restart: Function
-
-
 REFUSED = test_options.test_a_refusal_names_the_option_and_what_to_write
 WRONG = test_source.test_a_wrong_option_is_named
 NOT_FOR_STREAMS = test_stream.test_a_wrong_option_is_named
 CHANGED = test_stream.test_a_query_restarted_with_another_option_repeats_its_batch_and_loses_no_row
+ENDS = test_source.test_start_and_end_are_both_included
+BY_NAME = test_source.test_several_topics_are_read_by_name_or_by_pattern
 BETWEEN_TIMES = test_source.test_a_batch_query_reads_what_was_published_between_two_times
 LIMITED_BYTES = test_stream.test_a_batch_has_about_the_bytes_of_the_limit_also_after_a_restart
 ANY_BROKER = (
@@ -44,9 +41,16 @@ ANY_BROKER = (
 TOKEN = test_subscription.test_a_broker_that_asks_for_a_token_gets_the_one_of_a_restarted_query
 SUBSCRIBED = test_subscription.test_a_restarted_stream_moves_its_subscription_to_its_own_position
 
+
+class Evidence(NamedTuple):
+    effect: Function
+    error: Function = REFUSED
+    restart: Function = CHANGED
+
+
 OF_READERS = {
     "zookeeper": Evidence(
-        test_options.test_a_cluster_below_another_path_is_named_by_its_uri, WRONG, CHANGED
+        test_options.test_a_cluster_below_another_path_is_named_by_its_uri, WRONG
     ),
     "topic": Evidence(
         test_source.test_a_topic_has_a_row_for_each_message_with_its_id,
@@ -54,75 +58,55 @@ OF_READERS = {
         test_stream.test_a_restarted_query_gives_exactly_what_is_new,
     ),
     "topics": Evidence(
-        test_source.test_several_topics_are_read_by_name_or_by_pattern,
+        BY_NAME,
         WRONG,
         test_stream.test_several_topics_are_followed_and_more_can_be_added_at_a_restart,
     ),
     "topicsPattern": Evidence(
-        test_source.test_several_topics_are_read_by_name_or_by_pattern,
-        WRONG,
-        test_stream.test_a_stream_of_a_pattern_notices_new_topics,
+        BY_NAME, WRONG, test_stream.test_a_stream_of_a_pattern_notices_new_topics
     ),
     "ledgers": Evidence(
         test_source.test_ledgers_have_a_row_for_each_entry,
-        REFUSED,
-        test_stream.test_ledgers_are_followed_entry_by_entry,
+        restart=test_stream.test_ledgers_are_followed_entry_by_entry,
     ),
-    "start": Evidence(test_source.test_start_and_end_are_both_included, WRONG, CHANGED),
+    "start": Evidence(ENDS, WRONG),
     "end": Evidence(
-        test_source.test_start_and_end_are_both_included,
-        test_source.test_an_end_that_is_not_confirmed_yet_is_refused,
-        NOT_FOR_STREAMS,
+        ENDS, test_source.test_an_end_that_is_not_confirmed_yet_is_refused, NOT_FOR_STREAMS
     ),
     "startingTime": Evidence(
         BETWEEN_TIMES,
-        REFUSED,
-        test_stream.test_a_query_that_starts_at_a_time_does_not_apply_it_again_at_a_restart,
+        restart=test_stream.test_a_query_that_starts_at_a_time_does_not_apply_it_again_at_a_restart,
     ),
-    "endingTime": Evidence(BETWEEN_TIMES, REFUSED, NOT_FOR_STREAMS),
-    "closedOnly": Evidence(test_source.test_closed_only_leaves_open_ledgers_out, REFUSED, CHANGED),
-    "rowsPerBatch": Evidence(
-        test_source.test_batches_of_rows_have_the_size_asked_for, REFUSED, CHANGED
-    ),
-    "splitSize": Evidence(
-        test_source.test_large_ledgers_are_read_by_several_tasks, REFUSED, CHANGED
-    ),
-    "minPartitions": Evidence(
-        test_source.test_a_query_has_the_number_of_tasks_that_was_asked_for, REFUSED, CHANGED
-    ),
+    "endingTime": Evidence(BETWEEN_TIMES, restart=NOT_FOR_STREAMS),
+    "closedOnly": Evidence(test_source.test_closed_only_leaves_open_ledgers_out),
+    "rowsPerBatch": Evidence(test_source.test_batches_of_rows_have_the_size_asked_for),
+    "splitSize": Evidence(test_source.test_large_ledgers_are_read_by_several_tasks),
+    "minPartitions": Evidence(test_source.test_a_query_has_the_number_of_tasks_that_was_asked_for),
     "password": Evidence(
         test_source.test_a_ledger_with_a_password_is_read_with_it,
         WRONG,
         test_stream.test_ledgers_are_followed_with_their_password_and_only_with_it,
     ),
     "retrySeconds": Evidence(
-        test_outages.test_a_stream_ends_with_one_sentence_when_zookeeper_stays_away_and_can_be_restarted,
-        REFUSED,
-        CHANGED,
+        test_outages.test_a_stream_ends_with_one_sentence_when_zookeeper_stays_away_and_can_be_restarted
     ),
     "decodeValues": Evidence(
-        test_official_client.test_json_records_are_decoded_and_messages_without_a_schema_are_not,
-        REFUSED,
-        CHANGED,
+        test_official_client.test_json_records_are_decoded_and_messages_without_a_schema_are_not
     ),
     "storageColumns": Evidence(
-        test_columns.test_the_columns_about_storage_and_chunks_can_be_left_out, REFUSED, CHANGED
+        test_columns.test_the_columns_about_storage_and_chunks_can_be_left_out
     ),
     "maxRowsPerTrigger": Evidence(
-        test_stream.test_a_batch_has_no_more_rows_than_the_limit_and_all_come_in_order,
-        REFUSED,
-        CHANGED,
+        test_stream.test_a_batch_has_no_more_rows_than_the_limit_and_all_come_in_order
     ),
-    "maxBytesPerTrigger": Evidence(LIMITED_BYTES, REFUSED, LIMITED_BYTES),
+    "maxBytesPerTrigger": Evidence(LIMITED_BYTES, restart=LIMITED_BYTES),
     "failOnDataLoss": Evidence(
         test_source.test_a_query_that_names_a_trimmed_ledger_fails_unless_data_loss_is_allowed,
-        REFUSED,
-        test_stream.test_ledgers_that_went_unread_are_reported_and_can_be_borne,
+        restart=test_stream.test_ledgers_that_went_unread_are_reported_and_can_be_borne,
     ),
     "predefinedSubscription": Evidence(
         test_subscription.test_retention_keeps_the_ledgers_that_a_restarted_stream_needs,
-        REFUSED,
-        SUBSCRIBED,
+        restart=SUBSCRIBED,
     ),
     "admin.url": Evidence(
         ANY_BROKER,
@@ -132,33 +116,24 @@ OF_READERS = {
     "token": Evidence(TOKEN, TOKEN, TOKEN),
 }
 
-WRONG_FOR_WRITERS = test_write_options.test_a_wrong_option_is_an_error_that_says_what_to_do
-CHANGED_WRITER = test_writers.test_a_stream_restarted_with_another_option_loses_no_row
+written = partial(
+    Evidence,
+    error=test_write_options.test_a_wrong_option_is_an_error_that_says_what_to_do,
+    restart=test_writers.test_a_stream_restarted_with_another_option_loses_no_row,
+)
 TLS = test_sending.test_a_broker_that_asks_for_a_token_gets_the_one_of_a_repeated_task_over_tls
 
 OF_WRITERS = {
-    "service.url": Evidence(
-        test_writers.test_the_official_client_and_the_source_read_what_a_query_has_written,
-        WRONG_FOR_WRITERS,
-        CHANGED_WRITER,
+    "service.url": written(
+        test_writers.test_the_official_client_and_the_source_read_what_a_query_has_written
     ),
-    "topic": Evidence(
-        test_writers.test_a_column_names_the_topic_of_each_row_unless_the_option_does,
-        WRONG_FOR_WRITERS,
-        CHANGED_WRITER,
-    ),
+    "topic": written(test_writers.test_a_column_names_the_topic_of_each_row_unless_the_option_does),
     "token": Evidence(TLS, TLS, TLS),
     "tlsTrustCertsFilePath": Evidence(TLS, TLS, TLS),
-    "exactlyOnce": Evidence(
-        test_writers.test_a_stream_fails_without_deduplication_and_can_write_at_least_once,
-        WRONG_FOR_WRITERS,
-        CHANGED_WRITER,
+    "exactlyOnce": written(
+        test_writers.test_a_stream_fails_without_deduplication_and_can_write_at_least_once
     ),
-    "retrySeconds": Evidence(
-        test_sending.test_a_task_fails_if_its_rows_are_not_stored_in_time,
-        WRONG_FOR_WRITERS,
-        CHANGED_WRITER,
-    ),
+    "retrySeconds": written(test_sending.test_a_task_fails_if_its_rows_are_not_stored_in_time),
 }
 
 

@@ -147,12 +147,6 @@ def test_a_batch_query_planned_and_read_while_zookeeper_is_away_waits_for_it(
 
 
 def test_a_bookie_that_restarts_ends_no_query_though_it_has_the_only_copy(stage: Stage) -> None:
-    async def write() -> tuple[int, str]:
-        writer = await stage.client.create_ledger(1, 1, 1)
-        await writer.add(b"x")
-        await writer.close()
-        return writer.ledger_id, writer.metadata.segments[0].ensemble[0]
-
     async def read_while_it_restarts() -> list[bytes]:
         await stage.cluster.kill(bookie)
         asked = asyncio.create_task(asyncio.to_thread(read))
@@ -165,7 +159,8 @@ def test_a_bookie_that_restarts_ends_no_query_though_it_has_the_only_copy(stage:
         batches = read_task(task, options, schema)
         return [row["payload"] for batch in batches for row in batch.to_pylist()]
 
-    ledger_id, bookie = stage.run(write())
+    writer = stage.write_ledger([b"x"], 1, 1, 1)
+    ledger_id, [bookie] = writer.ledger_id, writer.metadata.segments[0].ensemble
     options = read_options({"zookeeper": stage.cluster.zookeeper, "ledgers": str(ledger_id)})
     schema = StructType().add("payload", "binary")
     assert stage.run(read_while_it_restarts()) == [b"x"]

@@ -1,13 +1,13 @@
 """Tests the example program of docs/spark.md, run as described there, on servers without labkit."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from labkit.views.spark.shipping import write_zip
+from tests.programs import output_of
 from tests.views.spark.bookkeeper.stage import Stage
 from tests.views.spark.bookkeeper.standalone import (
     BIN,
@@ -53,17 +53,7 @@ def counted(
 ) -> list[str]:
     """Run the command and return what the program prints; only the driver can import labkit."""
     environment = spark_environment(python or Path(sys.executable)) | more
-    run = subprocess.run(
-        [str(each) for each in command],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    return run.stdout.split("\n")[-3:-1]
+    return output_of(*command, folder=folder, env=environment).split("\n")[-3:-1]
 
 
 def test_spark_submit_runs_it_on_this_machine(

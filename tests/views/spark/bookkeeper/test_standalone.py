@@ -4,7 +4,6 @@ behind Spark Connect.
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import labkit
 from labkit.worlds.sim.explore.search import scenario_of_seed
 from labkit.worlds.sim.run import run
+from tests.programs import output_of
 from tests.system.broker.client import received_payloads, rest
 from tests.views.spark.bookkeeper.stage import Stage, numbered
 from tests.views.spark.bookkeeper.standalone import (
@@ -56,19 +56,10 @@ def saw(
         # The driver can import labkit, which also plans the queries there; the workers cannot.
         "PYTHONPATH": str(Path(labkit.__file__).parents[1]),
     }
-    ended = subprocess.run(
-        [
-            *(sys.executable, PROGRAM, stage.cluster.zookeeper, stage.cluster.service_url),
-            *(TOPIC, str(SEED_COUNT), folder),
-        ],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        timeout=500,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    urls = stage.cluster.zookeeper, stage.cluster.service_url
+    command = (sys.executable, PROGRAM, *urls, TOPIC, SEED_COUNT, folder)
+    output = output_of(*command, folder=folder, env=environment)
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
     assert found["master"] == standalone.url
     return found
 
@@ -109,16 +100,9 @@ def test_a_session_behind_connect_reads_and_follows(
     stage.send(stage.topic(name, 2, entries_per_ledger=10), sent, batch=5)
     environment = os.environ | {"SPARK_REMOTE": connect_server.url}
     checkpoint = tmp_path / "checkpoint"
-    ended = subprocess.run(
-        [sys.executable, BY_CONNECT, stage.cluster.zookeeper, name, checkpoint],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr.decode()[-3000:]
-    saw = json.loads(ended.stdout.splitlines()[-1])
+    command = (sys.executable, BY_CONNECT, stage.cluster.zookeeper, name, checkpoint)
+    output = output_of(*command, folder=tmp_path, env=environment)
+    saw = json.loads(output.splitlines()[-1])
     assert saw["session"].startswith("pyspark.sql.connect")
     assert "unknown option 'speed'" in saw["refusal"]
     assert saw["refusal"].count("\n") < 6

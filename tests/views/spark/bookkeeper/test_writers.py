@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from labkit.system.broker.policies import policies_path
 from labkit.views.spark.bookkeeper.source import BookKeeperSource
+from tests.programs import output_of
 from tests.system.broker.client import make_partitions, rest
 from tests.views.spark.bookkeeper.stage import Stage
 from tests.views.spark.bookkeeper.standalone import spark_environment
@@ -286,15 +287,8 @@ def test_a_stream_with_a_wrong_option_or_output_mode_fails_and_says_why(
 def test_a_killed_task_is_repeated_and_loses_no_row(
     stage: Stage, client: pulsar.Client, name: str, tmp_path: Path
 ) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", __name__, stage.cluster.service_url, name, str(tmp_path / "mark")],
-        env=spark_environment(Path(sys.executable)),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
+    command = (sys.executable, "-m", __name__, stage.cluster.service_url, name, tmp_path / "mark")
+    output_of(*command, env=spark_environment(Path(sys.executable)))
     assert (tmp_path / "mark").exists()
     found = numbers(client, name)
     assert sorted(set(found)) == list(range(40_000))
