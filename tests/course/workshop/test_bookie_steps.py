@@ -64,6 +64,13 @@ def test_a_journal_that_is_not_synced_is_refused_in_every_world_with_a_run_that_
     assert counterexample.view() is not None
 
 
+def test_a_case_with_two_groups_is_shown_with_each_call(tmp_path: Path) -> None:
+    learner = learner_with(tmp_path, 1, WRONG["the padding takes no room"].changes)
+    with pytest.raises(Refused) as refusal:
+        track("bookie").step(1).trials[0](learner)
+    assert "journal.write(*group_0)\n" in str(refusal.value.counterexample)
+
+
 LOST_HEADER = {
     "the folder contains 10.txn": (
         'disk.create(f"current/{file_id:x}.txn")',

@@ -11,6 +11,7 @@ from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.client import api
+from labkit.course.workshop.client.reading import responses_determine_the_result
 from labkit.course.workshop.files import load
 from labkit.course.workshop.tracks import Step, track
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError
@@ -103,7 +104,24 @@ def test_the_skeleton_imports_all_that_the_solution_imports() -> None:
     assert [name for name in api.__all__ if name not in names] == []
 
 
-ERROR = "next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])"
+RAISE = "raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])"
+READS = {
+    "return await asyncio.Future()": ("entry 0: b0: BKTimeoutException", "waits for ever"),
+    "raise errors[-1]": ("; expected BKTimeoutException",),
+}
+
+
+@pytest.mark.parametrize("wrong", READS)
+def test_a_wrong_read_is_refused_with_the_responses_of_the_bookies(
+    wrong: str, tmp_path: Path
+) -> None:
+    learner = load(with_changes(tmp_path, "client", (RAISE, wrong)), seeds=1)
+    with pytest.raises(Refused) as refusal:
+        responses_determine_the_result(learner)
+    shown = str(refusal.value.counterexample)
+    assert [text for text in READS[wrong] if text not in shown] == []
+
+
 EXPLAINED: dict[str, tuple[int, tuple[str, str], tuple[str, ...]]] = {
     "a task that does not catch an error": (
         1,
@@ -118,16 +136,6 @@ EXPLAINED: dict[str, tuple[int, tuple[str, str], tuple[str, ...]]] = {
         2,
         ("        if is_covered(known, metadata):\n", "        if known:\n"),
         ("although a confirmed entry could be only on a1",),
-    ),
-    "a read that waits for ever": (
-        3,
-        (f"        raise {ERROR}\n", "        return await asyncio.Future()\n"),
-        ("entry 0: b0: BKTimeoutException", "waits for ever"),
-    ),
-    "a read that raises the wrong error": (
-        3,
-        (ERROR, "errors[-1]"),
-        ("; expected BKTimeoutException",),
     ),
     "an add that waits for ever": (
         4,

@@ -10,7 +10,6 @@ from labkit.cli.main import main
 from labkit.course.checking.card import CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.workshop import begin, check, step
-from labkit.course.workshop.step_check import card_of
 from labkit.course.workshop.tracks import TRACKS, NoSuchStepError, track
 from tests.course.workshop.wrong import with_changes
 
@@ -45,7 +44,7 @@ def test_a_track_begins_with_its_skeleton_and_never_overwrites_a_file(
 def test_a_new_file_is_open_at_every_step(name: str, tmp_path: Path) -> None:
     mine = begin(name, tmp_path / "mine.py")
     for each in track(name).steps:
-        card = card_of(track(name), each, mine)
+        card = check(name, each.number, mine)
         assert card.outcome is CardState.OPEN
         assert f'hint("{name}", {each.number}) gives up to three hints.' in card.message
 
