@@ -22,7 +22,7 @@ entry_count = 8
 # %%
 from labkit import Cluster, ClusterView, Crash, On, Scenario, Write, XRay, run
 from labkit.course.lessons import compare, predict
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.client.striping import write_set
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.file_spans import journal_spans

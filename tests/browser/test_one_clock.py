@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.views.widgets import BookieInside, ClusterView, SpaceTime, XRay
 from tests.browser.kernel import DISPLAY_AGAIN, Opened
 from tests.views.widgets.films import crashed

@@ -29,8 +29,8 @@ from labkit.views.widgets import (
     Stripes,
     XRay,
 )
+from labkit.views.widgets.drawing.scene import to_svg
 from labkit.views.widgets.page import page as page_of
-from labkit.views.widgets.scene import to_svg
 from labkit.views.widgets.scene_view import SceneView
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Pause

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from labkit.system.broker.policies import policies_path
-from labkit.views.spark.bookkeeper.sending import Attempt
-from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
+from labkit.views.spark.bookkeeper.writing.sending import Attempt
+from labkit.views.spark.bookkeeper.writing.write_options import WriteError, WriteOptions
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.interop.java_broker import java_broker
 from tests.system.broker.client import connect

@@ -23,9 +23,9 @@ from labkit import (
     run,
     timeline,
 )
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.course.runs.open_run import FixedRun
-from labkit.course.runs.topic_world import in_a_cluster, lineage_of
+from labkit.course.runs.topics.topic_world import in_a_cluster, lineage_of
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching

@@ -10,7 +10,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import exercise, require_permutation
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
-from labkit.course.runs.ledger_race import DELETED, LIVING, LedgerRace
+from labkit.course.runs.bookie.ledger_race import DELETED, LIVING, LedgerRace
 from labkit.course.runs.trial import CrashCounterexample, must_survive
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import StorageDamagedException

@@ -12,8 +12,13 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import exercise
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import topics as generated
-from labkit.course.runs.stored_batches import COLUMNS, Row, table_of
-from labkit.course.runs.stream_trial import WrongRows, first_line, trial_folder, trial_session
+from labkit.course.runs.topics.stored_batches import COLUMNS, Row, table_of
+from labkit.course.runs.topics.stream_trial import (
+    WrongRows,
+    first_line,
+    trial_folder,
+    trial_session,
+)
 from labkit.views.spark.gaps import step
 
 Store = Callable[[DataFrame, int, str], None]

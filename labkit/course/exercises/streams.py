@@ -15,8 +15,15 @@ from labkit.course.checking.exercise import exercise
 from labkit.course.checking.generated_cases import generated_cases
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated.topics import Arrival, Sender, arriving_messages
-from labkit.course.runs.stream_trial import SHOWN, Job, WrongRows, answer, one_stream, stream_of
-from labkit.course.runs.stream_trial import neighbours as before_and
+from labkit.course.runs.topics.stream_trial import (
+    SHOWN,
+    Job,
+    WrongRows,
+    answer,
+    one_stream,
+    stream_of,
+)
+from labkit.course.runs.topics.stream_trial import neighbours as before_and
 from labkit.views.spark.faults import plant_faults
 from labkit.views.spark.flights import SAMPLE
 

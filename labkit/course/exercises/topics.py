@@ -10,9 +10,9 @@ from labkit.course.checking.exercise import exercise
 from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import topics as generated
 from labkit.course.runs.cluster_trial import ClusterTrial, replacing
-from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
-from labkit.course.runs.retention_cases import UNREAD, TrimmedTopic, trim_all
-from labkit.course.runs.topic_world import in_a_cluster
+from labkit.course.runs.topics.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
+from labkit.course.runs.topics.retention_cases import UNREAD, TrimmedTopic, trim_all
+from labkit.course.runs.topics.topic_world import in_a_cluster
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
 from labkit.system.topic.chain.retention import ledgers_to_delete

@@ -29,10 +29,8 @@ that affects how the trial judges these values.
     results      the result of an answer, with strings that are short enough for any report
     unfinished   keeps the results of an interrupted run
     records      predictions and hints that students saved and handed in
-    report       writes a table, Parquet files, a page per student and a notebook for the class
+    reports/     the table, pages, files and gradebook about a class
     class_list   the students, their ids, and when they handed in
-    gradebook    points per exercise and student, as CSV
-    class_page   the page about the class, with totals, the hardest exercises, and who passed which
     blocked_answers  labkit's own answers, which a submission must not call
     variants     derives a lesson's parameters and the seed of its generated cases from a seed
     nbgrader_cells, handout   the notebooks that a teacher hands out

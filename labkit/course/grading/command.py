@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from labkit import __version__
 from labkit.course.grading.class_list import Student, read_class_list
-from labkit.course.grading.class_page import write_class_page
-from labkit.course.grading.gradebook import Gradebook, read_points, write_grades
 from labkit.course.grading.handout import lesson_sources, write_handout, write_nbgrader_handout
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.processes import Graded, grade_all
-from labkit.course.grading.report import page_of, passed_before, table, write, write_page
+from labkit.course.grading.reports.class_page import write_class_page
+from labkit.course.grading.reports.gradebook import Gradebook, read_points, write_grades
+from labkit.course.grading.reports.report import page_of, passed_before, table, write, write_page
 from labkit.course.grading.results import NOT_GRADED
 from labkit.course.grading.submissions import Submission, handed_in_at, submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from labkit.course.checking.exercise import RaisedThereError
 from labkit.course.checking.refused import Refused
 from labkit.course.grading.values import PLAIN
-from labkit.course.runs.stored_batches import Row, rows_in, simulate_crash
+from labkit.course.runs.topics.stored_batches import Row, rows_in, simulate_crash
 
 _PLAIN_TYPES = ["tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string"]
 """Spark types whose values JSON can represent."""

@@ -49,7 +49,7 @@ from labkit.course.grading.steps import grade_steps
 from labkit.course.grading.submissions import Submission, read_regular
 from labkit.course.grading.values import EncodingError
 from labkit.course.grading.variants import variant_of
-from labkit.course.runs.stream_trial import using_session
+from labkit.course.runs.topics.stream_trial import using_session
 from labkit.system.model.missing_part import MissingPart
 
 _OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}

@@ -3,8 +3,8 @@
 from random import Random
 
 from labkit.course.inventory.question import Item
-from labkit.course.runs.garbage_runs import collect_garbage
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.garbage_runs import collect_garbage
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.model.errors import BKDigestMatchException, StorageDamagedException
 from labkit.system.storage.entry_log import log_name
 from labkit.worlds.sim.settings.bookie_script import entry_bytes

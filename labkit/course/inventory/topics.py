@@ -6,7 +6,7 @@ from random import Random
 
 from labkit.course.inventory.question import Item
 from labkit.course.runs.broken_runs import lost_entries
-from labkit.course.runs.topic_world import in_a_cluster
+from labkit.course.runs.topics.topic_world import in_a_cluster
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.chain.retention import ledgers_to_delete

@@ -10,7 +10,7 @@ from labkit.course.checking.parameters import parameters
 from labkit.course.checking.record import record
 from labkit.course.exercises.garbage import TWO_LOGS
 from labkit.course.lessons.notebook_cluster import start
-from labkit.course.runs.bookie_files import (
+from labkit.course.runs.bookie.bookie_files import (
     add_and_flush,
     add_in_groups,
     end_of_journal,
@@ -30,18 +30,14 @@ from labkit.course.runs.bookie_files import (
     records_replayed,
     served_from,
 )
-from labkit.course.runs.broken_runs import first_loss, lost_entries, range_of_seed, sentences
-from labkit.course.runs.cluster_trial import failures
-from labkit.course.runs.cursor_cases import Ack, after
-from labkit.course.runs.flush_runs import (
+from labkit.course.runs.bookie.flush_runs import (
     entries_lost_first,
     flushes,
     replay_after_cut,
     replayed_at_end,
     where_replay_gets_shorter,
 )
-from labkit.course.runs.game.game import Game
-from labkit.course.runs.garbage_runs import (
+from labkit.course.runs.bookie.garbage_runs import (
     bookie_with_logs,
     bytes_on_disk,
     collect_garbage,
@@ -52,7 +48,37 @@ from labkit.course.runs.garbage_runs import (
     log_usage,
     steps_that_free_space,
 )
-from labkit.course.runs.live_flights import (
+from labkit.course.runs.bookie.one_bookie import OneBookie
+from labkit.course.runs.broken_runs import first_loss, lost_entries, range_of_seed, sentences
+from labkit.course.runs.cluster_trial import failures
+from labkit.course.runs.game.game import Game
+from labkit.course.runs.quorum_runs import (
+    ensemble_of,
+    failures_survived,
+    ledgers_created,
+    result_of_failures,
+    sent_to,
+)
+from labkit.course.runs.recovery_runs import damaged_copy, rejected_adds
+from labkit.course.runs.repair_runs import (
+    add_missed,
+    auditor_cut_off,
+    bookie_lost,
+    copied_entries,
+    entries_with_one_copy,
+    marked_ledgers,
+    outcome_of,
+    read_count,
+    reads_before_first_copy,
+    repair_of,
+    second_of_mark,
+    two_bookies_lost,
+    worker_dies,
+)
+from labkit.course.runs.tailing import tailing_delays
+from labkit.course.runs.timeline import timeline
+from labkit.course.runs.topics.cursor_cases import Ack, after
+from labkit.course.runs.topics.live_flights import (
     LiveFlights,
     NotedQuery,
     committed,
@@ -66,22 +92,14 @@ from labkit.course.runs.live_flights import (
     row_count,
     steps_of_a_micro_batch,
 )
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.course.runs.one_broker import (
+from labkit.course.runs.topics.one_broker import (
     OneBroker,
     cluster_with_broker,
     first_and_last,
     numbers,
     receive_all,
 )
-from labkit.course.runs.quorum_runs import (
-    ensemble_of,
-    failures_survived,
-    ledgers_created,
-    result_of_failures,
-    sent_to,
-)
-from labkit.course.runs.recorded_stream import (
+from labkit.course.runs.topics.recorded_stream import (
     causes_of_rollovers,
     entries_of_both_kinds,
     entries_of_one_message,
@@ -105,25 +123,7 @@ from labkit.course.runs.recorded_stream import (
     without_a_last_entry,
     without_exception,
 )
-from labkit.course.runs.recovery_runs import damaged_copy, rejected_adds
-from labkit.course.runs.repair_runs import (
-    add_missed,
-    auditor_cut_off,
-    bookie_lost,
-    copied_entries,
-    entries_with_one_copy,
-    marked_ledgers,
-    outcome_of,
-    read_count,
-    reads_before_first_copy,
-    repair_of,
-    second_of_mark,
-    two_bookies_lost,
-    worker_dies,
-)
-from labkit.course.runs.tailing import tailing_delays
-from labkit.course.runs.timeline import timeline
-from labkit.course.runs.topic_world import ids_of_a_quiet_topic, lineage_of_order
+from labkit.course.runs.topics.topic_world import ids_of_a_quiet_topic, lineage_of_order
 from labkit.course.runs.uses import stories
 from labkit.course.runs.uses.edit_log import TAKE_OVER
 from labkit.course.runs.uses.offset_store import newest

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from labkit.course.runs.recorded import recorded
 from labkit.course.runs.timeline import played as in_timeline
+from labkit.views.widgets.drawing.plurals import counted
 from labkit.views.widgets.play import PlayView, moment_words
-from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.timeline import PlayedRun, TimelineView
 from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.play.played import Played, play

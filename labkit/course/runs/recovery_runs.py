@@ -1,6 +1,6 @@
 """Runs for lesson 08: the adds that a bookie rejects, and a recovery that finds a damaged copy."""
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.model.errors import LedgerFencedException
 from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Fault, Partition
 from labkit.worlds.sim.scenario.scenario import Scenario

@@ -21,8 +21,7 @@ sent to the browser as part of a film, which plays there without the kernel. The
 is the same for all views, so a new view needs only a new Python package. Read the modules in this
 order:
 
-    scene         marks and their SVG; `palette` defines colours, `text_metrics` measures text
-    kin           the names of the things that marks show; `legend` explains symbols
+    drawing/      marks and their SVG, colours, the width of texts, legends
     film          the scenes of a run as tables that a browser plays; `animated`: as one SVG file
     display_clock the clock that all views of a run share; `run` assigns a position to each event
     view          a widget with a still picture; `scene_view` adds `controls`, `playing` adds runs

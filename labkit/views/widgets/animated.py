@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
+from labkit.views.widgets.drawing.palette import still_style
+from labkit.views.widgets.drawing.scene import Mark, Move, escaped, size_of
 from labkit.views.widgets.film import Beat
-from labkit.views.widgets.palette import still_style
-from labkit.views.widgets.scene import Mark, Move, escaped, size_of
 
 Version = tuple[float, float, Mark]
 """The start and end of a period in milliseconds, and the mark as it looks during that period."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets.plurals import quorum_words
+from labkit.views.widgets.drawing.plurals import quorum_words
 from labkit.views.widgets.run import SIGNS
 
 _CONSEQUENCES = frozenset(

@@ -13,9 +13,9 @@ from labkit.views.widgets.cluster.heads import (
     acts_width,
     buttons,
 )
-from labkit.views.widgets.kin import node_kin
-from labkit.views.widgets.scene import Mark, group, rect, text
-from labkit.views.widgets.text_metrics import fitted, width_of
+from labkit.views.widgets.drawing.kin import node_kin
+from labkit.views.widgets.drawing.scene import Mark, group, rect, text
+from labkit.views.widgets.drawing.text_metrics import fitted, width_of
 
 HEIGHT = 32
 MAX_PITCH = 300

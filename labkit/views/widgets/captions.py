@@ -5,9 +5,9 @@ from math import inf
 
 from labkit.system.trace.events import Event
 from labkit.views.widgets.display_clock import READ_MS
+from labkit.views.widgets.drawing.scene import Mark, group, rect, text
+from labkit.views.widgets.drawing.text_metrics import lines_of, width_of
 from labkit.views.widgets.run import EventPositions
-from labkit.views.widgets.scene import Mark, group, rect, text
-from labkit.views.widgets.text_metrics import lines_of, width_of
 
 ROOM, LINE = 200, 16
 

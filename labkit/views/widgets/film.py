@@ -12,7 +12,7 @@ The tables only grow, so the film of a running cluster can be sent in increments
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.drawing.scene import Mark
 
 
 class Beat(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from labkit.views.widgets.plurals import counted
-from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.view import StillPicture
 
 WIDTH, MARGIN = 720, 14

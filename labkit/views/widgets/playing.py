@@ -22,6 +22,7 @@ from labkit.views.widgets.beat_words import rank, words_of
 from labkit.views.widgets.captions import Explainer, hide_explanations
 from labkit.views.widgets.controls import Control, button
 from labkit.views.widgets.display_clock import READ_MS
+from labkit.views.widgets.drawing.scene import Mark, still
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
 from labkit.views.widgets.future_search import (
@@ -32,7 +33,6 @@ from labkit.views.widgets.future_search import (
     LossCurve,
 )
 from labkit.views.widgets.run import DisplayedRun, RunSource, TraceLike, beats_of, events_of
-from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.verdict_words import failure_of
 

@@ -14,9 +14,9 @@ import traitlets
 
 from labkit.views.widgets.bundle import bundle
 from labkit.views.widgets.controls import Control
+from labkit.views.widgets.drawing.palette import LIVE_STYLE
+from labkit.views.widgets.drawing.scene import Mark, still
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.palette import LIVE_STYLE
-from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.view import View
 
 _BROWSER = files("labkit.views.widgets") / "browser"

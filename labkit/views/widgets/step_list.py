@@ -8,7 +8,7 @@ The picture is not interactive.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labkit.views.widgets.scene import Mark, circle, path, picture, text
+from labkit.views.widgets.drawing.scene import Mark, circle, path, picture, text
 from labkit.views.widgets.view import StillPicture
 
 WIDTH, MARGIN = 720, 18

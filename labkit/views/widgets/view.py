@@ -7,7 +7,7 @@ from typing import Any
 
 import anywidget
 
-from labkit.views.widgets.scene import Mark, escaped, still
+from labkit.views.widgets.drawing.scene import Mark, escaped, still
 
 NBGRADER = "NBGRADER_EXECUTION"
 """nbgrader sets this to "validate" or "autograde" in the kernels that it starts."""

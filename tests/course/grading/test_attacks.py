@@ -22,7 +22,7 @@ from labkit.course.grading.grade import grade_exercises
 from labkit.course.grading.isolation import sandbox
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.processes import Graded, grade_all
-from labkit.course.grading.report import table
+from labkit.course.grading.reports.report import table
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import Submission, submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun

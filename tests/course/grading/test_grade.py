@@ -17,7 +17,7 @@ from labkit.course.grading.isolation import sandbox
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.isolation.sandbox_rpc import Remote, SubmissionConnection
 from labkit.course.grading.processes import grade, grade_all
-from labkit.course.grading.report import page_of, table, write, write_page
+from labkit.course.grading.reports.report import page_of, table, write, write_page
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import SubmissionsError, submissions_of
 from labkit.system.model.missing_part import MissingPart

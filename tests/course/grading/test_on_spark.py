@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from labkit.cli.main import main
 from labkit.course.grading import command, on_spark
-from labkit.course.grading.gradebook import GRADES
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.on_spark import grade_all_on_spark
-from labkit.course.grading.report import RESULTS
+from labkit.course.grading.reports.gradebook import GRADES
+from labkit.course.grading.reports.report import RESULTS
 from labkit.course.grading.results import NOT_GRADED, PASSED
 from labkit.course.grading.submissions import Submission, submissions_of
 from labkit.system.model.missing_part import MissingPart

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from labkit.course.checking.record import FILE
 from labkit.course.grading.records import rows_of
-from labkit.course.grading.report import write
+from labkit.course.grading.reports.report import write
 from labkit.course.grading.submissions import submissions_of
 from labkit.course.inventory.questions import QUESTIONS
 from labkit.course.inventory.sitting import judged

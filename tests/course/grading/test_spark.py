@@ -14,7 +14,7 @@ from labkit.course.grading.frames import READER, Files, RemoteFolder, RemoteFram
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.processes import grade
-from labkit.course.grading.report import write
+from labkit.course.grading.reports.report import write
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import submissions_of
 from tests.course.grading.notebooks import write_notebook

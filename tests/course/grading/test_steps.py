@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.course.grading.gradebook import Gradebook, read_points
 from labkit.course.grading.processes import grade
+from labkit.course.grading.reports.gradebook import Gradebook, read_points
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.steps import safe_picture, step_names
 from labkit.course.grading.submissions import submissions_of

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from labkit.course.exercises.streaming import RUNS, STREAMS, Calls
 from labkit.course.lessons import check
-from labkit.course.runs.stream_trial import WrongRows
+from labkit.course.runs.topics.stream_trial import WrongRows
 from labkit.views.spark.gaps import Position, step
 from tests.course.lessons.refused import Wrong, refused
 from tests.repeat import repeated_cases

@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 
 from labkit.course.exercises.streams import HOLES, ORDER, TWICE
 from labkit.course.lessons import check
-from labkit.course.runs.stream_trial import WrongRows
+from labkit.course.runs.topics.stream_trial import WrongRows
 from tests.repeat import repeated_cases
 
 pytestmark = pytest.mark.usefixtures("spark")

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.course.exercises.topics import sent_messages
 from labkit.course.lessons import check
-from labkit.course.runs.cursor_cases import Ack, after
+from labkit.course.runs.topics.cursor_cases import Ack, after
 from tests.course.lessons.refused import Wrong, refused
 from tests.repeat import repeated_cases
 

@@ -11,7 +11,7 @@ from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.client import api
-from labkit.course.workshop.client.reading import responses_determine_the_result
+from labkit.course.workshop.client.generated.reading import responses_determine_the_result
 from labkit.course.workshop.files import load
 from labkit.course.workshop.tracks import Step, track
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError

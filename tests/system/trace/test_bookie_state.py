@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.trace.bookie_state import BookieState, Mark, ServedEntry
 from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.events import Event

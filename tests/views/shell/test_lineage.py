@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labkit.course.runs.topic_world import in_a_cluster, lineage_of
+from labkit.course.runs.topics.topic_world import in_a_cluster, lineage_of
 from labkit.system.model.errors import (
     BKIncorrectParameterException,
     BKNoSuchLedgerExistsOnMetadataServerException,

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
-from labkit.views.widgets.scene import Mark, Move
+from labkit.views.widgets.drawing.scene import Mark, Move
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Pause
 from labkit.worlds.sim.scenario.scenario import Scenario

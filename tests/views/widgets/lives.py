@@ -1,6 +1,6 @@
 """The life of one bookie, from its first entry to a crash and beyond."""
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 
 PAGE_SIZE = 512
 

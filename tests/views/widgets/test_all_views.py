@@ -28,10 +28,10 @@ from labkit.views.widgets import (
     Stripes,
     XRay,
 )
+from labkit.views.widgets.drawing.scene import Mark, size_of
+from labkit.views.widgets.drawing.text_metrics import width_of
 from labkit.views.widgets.playing import FAULTS, PlayingView
-from labkit.views.widgets.scene import Mark, size_of
 from labkit.views.widgets.scene_view import SceneView
-from labkit.views.widgets.text_metrics import width_of
 from labkit.views.widgets.timeline import PlayedRun, TimelineView
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault

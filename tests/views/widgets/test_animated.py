@@ -10,7 +10,7 @@ import pytest
 
 from labkit.views.widgets import ClusterView
 from labkit.views.widgets.animated import REST_MS
-from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.drawing.scene import Mark
 from tests.views.widgets.films import crashed
 
 SVG = "{http://www.w3.org/2000/svg}"

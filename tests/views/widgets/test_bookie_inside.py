@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.events import Event
 from labkit.views.widgets.bookie_inside import BookieInside

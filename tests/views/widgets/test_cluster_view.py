@@ -12,7 +12,7 @@ import pytest
 from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.cluster.cells import ROW
 from labkit.views.widgets.cluster.heads import ACTS, HEAD
-from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.settings.cluster import Cluster

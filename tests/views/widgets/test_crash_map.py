@@ -6,7 +6,7 @@ import pytest
 
 from labkit.views.widgets.crash_map import MAP_MS, CrashMapView
 from labkit.views.widgets.crash_map.crashes import Crashes
-from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS, crash_map
 from labkit.worlds.sim.variants.storage_variants import DEFECTS

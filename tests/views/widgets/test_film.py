@@ -1,8 +1,8 @@
 """Tests that a film can be decoded into the scenes from which it was made."""
 
 from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.drawing.scene import Mark, group, picture, rect
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.scene import Mark, group, picture, rect
 from tests.views.widgets.films import crashed, grown, scenes_of
 from tests.views.widgets.scripted import everything_at_once
 

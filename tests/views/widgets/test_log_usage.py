@@ -1,7 +1,7 @@
 from xml.etree import ElementTree
 
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.log_usage import LogBar, LogUsage
-from labkit.views.widgets.scene import Mark
 
 BARS = [LogBar("0.log", {5: 300, 6: 100}), LogBar("a.log", {6: 200}), LogBar("b.log", {})]
 

@@ -9,7 +9,7 @@ import pytest
 from labkit.system.check import Verdict, broken, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.kinds import KINDS
-from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.views.widgets.space_time.arrows import Point, y_of
 from labkit.views.widgets.space_time.labels import Box, LabelPlace, place_labels

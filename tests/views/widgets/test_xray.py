@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.model.layout import Field, Layout
 from labkit.views.widgets.bookie_inside import BookieInside
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.lineage.picture import TINTS as LINEAGE_TINTS
 from labkit.views.widgets.lineage.rows import LEDGER
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.xray import XRay
 from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
 from labkit.views.xray.byte_region import Piece

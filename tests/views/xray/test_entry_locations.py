@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.bookie.one_bookie import OneBookie
 from labkit.system.storage.entry_log import location_of
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.views.xray.byte_region import Piece

@@ -9,8 +9,8 @@ from labkit.course.runs.play import Play
 from labkit.system.check import Verdict
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.views.widgets.controls import Control, button, choice
+from labkit.views.widgets.drawing.plurals import counted
 from labkit.views.widgets.play import Remark
-from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.play.played import play
 from labkit.worlds.sim.scenario.scenario import Scenario

@@ -10,17 +10,7 @@ ledger share.
     trials            code shared by the steps: runs that must succeed, every message order, costs
     track             the steps in order
     steps/            the seven steps
-    scripted_cluster  the base class of the clusters for generated cases, with metadata and spawned
-                      tasks
-    manual_cluster    a cluster whose bookies respond when a test tells them to
-    writing           steps 1, 2, 4 and 5: generates and plays scripts for a writer, with adds,
-                      responses and accesses to the metadata
-    writer_rules      checks the writer after each move
-    lac_reading       step 2: generates responses for a reader of LastAddConfirmed
-    reading           step 3: generates responses for reads of entries
-    recovering        step 6: generates ledgers whose writers have died
-    recovery_rules    checks each request of a recovery
-    appending, opening  step 7: generate payloads and acknowledgements, and ledgers
+    generated/        generated cases for the steps, and the clusters in which they run
     ledgers           imported in step 7; provides ids and stores metadata of new ledgers
     program           runs the learner's program over a client's connections, simulated or live
     program_runs      runs that program in small simulated clusters

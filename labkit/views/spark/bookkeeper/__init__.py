@@ -22,11 +22,7 @@ and writes rows to topics through a broker.
     following    decides how far each batch of a stream reads
     subscription keeps a stream's position as a subscription, so that retention respects it
     source, stream    the classes that Spark calls
-
-    write_options     parses and checks the options and columns of a write query
-    messages          turns rows into messages
-    sending           sends the messages of a task, at least once or exactly once
-    writers           the classes that Spark calls to write
+    writing/          the classes that Spark calls to write, and the options of a write query
 
 The source reads only confirmed entries, so every later query returns the same entries. The source
 never recovers a ledger, and therefore never fences a writer. The newest entry of an open ledger

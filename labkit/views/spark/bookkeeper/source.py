@@ -24,13 +24,13 @@ from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.spans import EntrySpan, span_between, tasks
 from labkit.views.spark.bookkeeper.stream import LedgerStreamReader
-from labkit.views.spark.bookkeeper.write_options import (
+from labkit.views.spark.bookkeeper.writing.write_options import (
     WriteOptions,
     check_appends,
     check_columns,
     read_write_options,
 )
-from labkit.views.spark.bookkeeper.writers import MessageStreamWriter, MessageWriter
+from labkit.views.spark.bookkeeper.writing.writers import MessageStreamWriter, MessageWriter
 
 
 class BookKeeperSource(DataSource):

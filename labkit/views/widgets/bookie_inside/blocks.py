@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from labkit.views.widgets.bookie_inside.bands import Item
-from labkit.views.widgets.legend import SAMPLE, Symbol, legend
-from labkit.views.widgets.scene import Mark, group, hatch, path, rect, rounded, text
-from labkit.views.widgets.text_metrics import width_of
+from labkit.views.widgets.drawing.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.scene import Mark, group, hatch, path, rect, rounded, text
+from labkit.views.widgets.drawing.text_metrics import width_of
 
 WIDTH = 860
 BLOCK, HIGH, GAP = 40, 22, 5

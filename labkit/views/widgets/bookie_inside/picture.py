@@ -21,10 +21,10 @@ from labkit.views.widgets.bookie_inside.blocks import (
 )
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import GLYPH_INKS, GLYPHS, HEAD, acts_width, buttons
-from labkit.views.widgets.kin import entry_kin, node_kin
+from labkit.views.widgets.drawing.kin import entry_kin, node_kin
+from labkit.views.widgets.drawing.scene import Mark, PartCache, group, picture, rect, rounded, text
+from labkit.views.widgets.drawing.text_metrics import fitted, width_of
 from labkit.views.widgets.run import DisplayedRun
-from labkit.views.widgets.scene import Mark, PartCache, group, picture, rect, rounded, text
-from labkit.views.widgets.text_metrics import fitted, width_of
 
 GUTTER, RIGHT = 150, WIDTH - 12
 TOP, BETWEEN, PART = 46, 4, 10

@@ -7,9 +7,9 @@ from typing import Any
 
 from labkit.system.trace.bookie_state import ON_DISK, Copy
 from labkit.system.trace.sentence import COPIES, fill
-from labkit.views.widgets.legend import SAMPLE, Symbol, legend
-from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
-from labkit.views.widgets.text_metrics import width_of
+from labkit.views.widgets.drawing.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.scene import Mark, group, hatch, path, rect, text
+from labkit.views.widgets.drawing.text_metrics import width_of
 
 ACKED_ROOM = 30
 """The space for the check mark on the right of a cell's label, and as much on its left."""

@@ -16,9 +16,9 @@ from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.cells import CELL, ROW, cell, copy_title, sign, symbols_of
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
-from labkit.views.widgets.kin import entry_kin
+from labkit.views.widgets.drawing.kin import entry_kin
+from labkit.views.widgets.drawing.scene import Mark, Move, PartCache, group, path, rect, text
 from labkit.views.widgets.run import EventPositions
-from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, rect, text
 
 MOST_PITCH = 150
 DOOR = 3

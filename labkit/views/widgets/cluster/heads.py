@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from labkit.system.trace.cluster_state import Ledger
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.kin import node_kin
-from labkit.views.widgets.plurals import quorum_words
-from labkit.views.widgets.scene import Mark, group, rect, rounded, text
-from labkit.views.widgets.text_metrics import fitted, name_lines, width_of
+from labkit.views.widgets.drawing.kin import node_kin
+from labkit.views.widgets.drawing.plurals import quorum_words
+from labkit.views.widgets.drawing.scene import Mark, group, rect, rounded, text
+from labkit.views.widgets.drawing.text_metrics import fitted, name_lines, width_of
 
 HEAD, ACTS = 46, 30
 """The height of a heading, and the height of a line of buttons below it."""

@@ -9,10 +9,10 @@ from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import header, id_words
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import Mark, PartCache, group, path, picture, rect, text
+from labkit.views.widgets.drawing.text_metrics import width_of
 from labkit.views.widgets.run import DisplayedRun
-from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, text
-from labkit.views.widgets.text_metrics import width_of
 
 WIDTH, GUTTER, HEADS_Y = 860, 120, 38
 _MIN_PITCH = 40

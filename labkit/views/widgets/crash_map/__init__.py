@@ -12,8 +12,8 @@ from typing import Any
 
 from labkit.views.widgets.crash_map.crashes import Crashes, CrashMapSource
 from labkit.views.widgets.crash_map.picture import CrashMapPicture, legend_of
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
 
 ROW_MS, MAP_MS = 400, 10_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.drawing.plurals import counted
 
 SAFE, LOST, REFUSED, INVENTED = "safe", "lost", "refused", "invented"
 VERDICTS = {

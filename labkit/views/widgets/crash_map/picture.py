@@ -15,9 +15,9 @@ from labkit.views.widgets.crash_map.crashes import (
     Crashes,
     FileAtRestart,
 )
-from labkit.views.widgets.legend import NARROW_WIDTH, SAMPLE, TITLE, WORDS_X
-from labkit.views.widgets.plurals import counted
-from labkit.views.widgets.scene import (
+from labkit.views.widgets.drawing.legend import NARROW_WIDTH, SAMPLE, TITLE, WORDS_X
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import (
     Mark,
     PartCache,
     Style,
@@ -28,7 +28,7 @@ from labkit.views.widgets.scene import (
     rect,
     text,
 )
-from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN = 860, 10
 SMALL_X, SMALL_CELL = MARGIN, 6

@@ -16,7 +16,7 @@ from itertools import takewhile
 from labkit.system.trace.bookie_state import ON_DISK
 from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Segment
 from labkit.system.trace.events import Event
-from labkit.views.widgets.plurals import quorum_words
+from labkit.views.widgets.drawing.plurals import quorum_words
 
 TOGETHER_US = 1000
 """Events of the same node that happen within this many microseconds belong to the same moment."""

@@ -10,18 +10,10 @@ from typing import NamedTuple
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
-from labkit.views.widgets.ensemble_history.moments import (
-    History,
-    HistoryMoment,
-    SegmentBookie,
-    SegmentEntries,
-    history_of,
-)
-from labkit.views.widgets.kin import entry_kin, node_kin
-from labkit.views.widgets.legend import SAMPLE, Symbol, legend
-from labkit.views.widgets.plurals import counted
-from labkit.views.widgets.run import time_words
-from labkit.views.widgets.scene import (
+from labkit.views.widgets.drawing.kin import entry_kin, node_kin
+from labkit.views.widgets.drawing.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import (
     Mark,
     PartCache,
     group,
@@ -32,7 +24,15 @@ from labkit.views.widgets.scene import (
     rounded,
     text,
 )
-from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of, width_of
+from labkit.views.widgets.ensemble_history.moments import (
+    History,
+    HistoryMoment,
+    SegmentBookie,
+    SegmentEntries,
+    history_of,
+)
+from labkit.views.widgets.run import time_words
 
 WIDTH, MARGIN, STORY = 860, 8, 226
 BOX, GAP, LINE = 22, 12, 15

@@ -6,10 +6,10 @@ set -> file, offset and bytes on each.
 Read the modules in this order: `rows`, `picture`.
 """
 
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.lineage.picture import LineagePicture
 from labkit.views.widgets.lineage.rows import copy_words
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.xray.message_location import Lineage
 

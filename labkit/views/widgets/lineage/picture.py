@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from labkit.system.model.layout import Span
-from labkit.views.widgets.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.scene import Mark, Style, group, path, picture, rect, text
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of
 from labkit.views.widgets.lineage.rows import (
     BATCH,
     BOOKIE,
@@ -30,8 +32,6 @@ from labkit.views.widgets.lineage.rows import (
     legend_of,
     rows_of,
 )
-from labkit.views.widgets.scene import Mark, Style, group, path, picture, rect, text
-from labkit.views.widgets.text_metrics import fitted, lines_of
 from labkit.views.widgets.xray.pieces import PieceStyle, field_kin, height_of, piece_mark, tint_of
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.message_location import Lineage

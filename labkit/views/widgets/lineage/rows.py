@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from labkit.system.model.layout import Span
 from labkit.system.model.ledger import LedgerState
-from labkit.views.widgets.kin import entry_kin, ledger_kin, node_kin
-from labkit.views.widgets.plurals import counted, quorum_words
+from labkit.views.widgets.drawing.kin import entry_kin, ledger_kin, node_kin
+from labkit.views.widgets.drawing.plurals import counted, quorum_words
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.message_location import Lineage
 

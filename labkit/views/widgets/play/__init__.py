@@ -20,6 +20,8 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.controls import Control, button, choice
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.future_search import QUESTION, HasCurves
 from labkit.views.widgets.late_syncs import late_sync_words
 from labkit.views.widgets.play.cards import Message
@@ -30,9 +32,7 @@ from labkit.views.widgets.play.plain_words import (
     with_final_reader,
 )
 from labkit.views.widgets.playing import Linkable, PlayingView
-from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, TraceLike
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message as PageMessage
 from labkit.views.widgets.verdict_words import failure_of
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from labkit.views.widgets.scene import Mark, group, path, rect, text
-from labkit.views.widgets.text_metrics import lines_of, width_of
+from labkit.views.widgets.drawing.scene import Mark, group, path, rect, text
+from labkit.views.widgets.drawing.text_metrics import lines_of, width_of
 
 LINE, BUTTON, BETWEEN = 15, 24, 8
 _LABELS = {

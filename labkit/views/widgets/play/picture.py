@@ -7,10 +7,19 @@ from labkit.system.trace.cluster_state import Ledger
 from labkit.system.trace.events import Event
 from labkit.views.widgets.cluster.grid import MOST_PITCH
 from labkit.views.widgets.cluster.picture import GUTTER, WIDTH, ClusterPicture
+from labkit.views.widgets.drawing.scene import (
+    Mark,
+    PartCache,
+    group,
+    path,
+    picture,
+    rect,
+    size_of,
+    text,
+)
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of
 from labkit.views.widgets.late_syncs import DelayedSyncs
 from labkit.views.widgets.play.cards import Column, Message, column_marks
-from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, size_of, text
-from labkit.views.widgets.text_metrics import fitted, lines_of
 
 LINE, MARGIN = 19, 10
 NARROWEST = 120

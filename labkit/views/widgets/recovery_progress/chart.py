@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 
-from labkit.views.widgets.kin import ledger_kin, node_kin
+from labkit.views.widgets.drawing.kin import ledger_kin, node_kin
 from labkit.views.widgets.recovery_progress.fold import Progress
 from labkit.views.widgets.recovery_progress.state import LedgerRepair, RepairStep
 

@@ -13,9 +13,21 @@ from typing import Any
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
-from labkit.views.widgets.kin import ledger_kin, node_kin
-from labkit.views.widgets.legend import Symbol, legend
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.drawing.kin import ledger_kin, node_kin
+from labkit.views.widgets.drawing.legend import Symbol, legend
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import (
+    Mark,
+    PartCache,
+    group,
+    hatch,
+    path,
+    picture,
+    rect,
+    rounded,
+    text,
+)
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of, width_of
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
     Chart,
@@ -32,18 +44,6 @@ from labkit.views.widgets.recovery_progress.state import (
     RecoveryState,
 )
 from labkit.views.widgets.run import span
-from labkit.views.widgets.scene import (
-    Mark,
-    PartCache,
-    group,
-    hatch,
-    path,
-    picture,
-    rect,
-    rounded,
-    text,
-)
-from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN, GUTTER = 860, 8, 92
 CHART = WIDTH - GUTTER - MARGIN

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import atan2, cos, sin
 from typing import NamedTuple
 
+from labkit.views.widgets.drawing.scene import Mark, Move, Style, circle, group, rounded
 from labkit.views.widgets.run import time_words
-from labkit.views.widgets.scene import Mark, Move, Style, circle, group, rounded
 from labkit.views.widgets.space_time.model import Diagram, Exchange
 
 ROW, BAND = 40, 9

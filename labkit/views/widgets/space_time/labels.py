@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from labkit.views.widgets.drawing.text_metrics import fitted, width_of
 from labkit.views.widgets.space_time.arrows import Point, y_of
-from labkit.views.widgets.text_metrics import fitted, width_of
 
 LABEL_DISTANCE = 9
 """The distance between the centre of a dot and its label."""

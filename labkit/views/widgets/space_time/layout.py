@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from labkit.views.widgets.scene import rounded
+from labkit.views.widgets.drawing.scene import rounded
+from labkit.views.widgets.drawing.text_metrics import width_of
 from labkit.views.widgets.space_time.labels import min_width
 from labkit.views.widgets.space_time.model import ALWAYS, METADATA, Diagram
 from labkit.views.widgets.space_time.words import METADATA_KINDS, label_of
-from labkit.views.widgets.text_metrics import width_of
 
 BETWEEN = 20
 """The part of each lane's width that is not available for labels."""

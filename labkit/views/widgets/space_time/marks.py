@@ -7,10 +7,9 @@ from typing import NamedTuple
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.heads import buttons
-from labkit.views.widgets.kin import node_kin
-from labkit.views.widgets.legend import Symbol, legend
-from labkit.views.widgets.run import span
-from labkit.views.widgets.scene import (
+from labkit.views.widgets.drawing.kin import node_kin
+from labkit.views.widgets.drawing.legend import Symbol, legend
+from labkit.views.widgets.drawing.scene import (
     Anchor,
     Mark,
     Style,
@@ -21,10 +20,11 @@ from labkit.views.widgets.scene import (
     rounded,
     text,
 )
+from labkit.views.widgets.drawing.text_metrics import name_lines, width_of
+from labkit.views.widgets.run import span
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
 from labkit.views.widgets.space_time.labels import LABEL_DISTANCE, LabelPlace, reach_of
 from labkit.views.widgets.space_time.words import ABSENCE
-from labkit.views.widgets.text_metrics import name_lines, width_of
 
 WIDTH, NAMES = 860, 40
 """The minimum width of the picture, and the height reserved for the names above the lanes."""

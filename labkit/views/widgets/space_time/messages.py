@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from labkit.views.widgets.kin import entry_kin
+from labkit.views.widgets.drawing.kin import entry_kin
+from labkit.views.widgets.drawing.scene import Mark, PartCache, group, path
 from labkit.views.widgets.run import DisplayedRun
-from labkit.views.widgets.scene import Mark, PartCache, group, path
 from labkit.views.widgets.space_time.arrows import (
     LOOKS,
     ROW,

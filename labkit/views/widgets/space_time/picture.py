@@ -7,10 +7,11 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import ACTS, act_lines
-from labkit.views.widgets.kin import entry_kin, node_kin
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.drawing.kin import entry_kin, node_kin
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import Mark, PartCache, group, picture, rounded, text
+from labkit.views.widgets.drawing.text_metrics import lines_of, width_of
 from labkit.views.widgets.run import DisplayedRun, in_ms, time_words
-from labkit.views.widgets.scene import Mark, PartCache, group, picture, rounded, text
 from labkit.views.widgets.space_time.arrows import ROW, y_of
 from labkit.views.widgets.space_time.labels import LabelPlace, place_labels
 from labkit.views.widgets.space_time.layout import (
@@ -38,7 +39,6 @@ from labkit.views.widgets.space_time.marks import (
 from labkit.views.widgets.space_time.messages import Messages
 from labkit.views.widgets.space_time.model import METADATA, Diagram
 from labkit.views.widgets.space_time.words import label_of, ranges_of
-from labkit.views.widgets.text_metrics import lines_of, width_of
 
 ROWS_AHEAD = 3
 """The number of rows that are visible below the current row."""

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from labkit.views.widgets.controls import Control, button, number
-from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.drawing.scene import Mark
 from labkit.views.widgets.scene_view import SceneView
 from labkit.views.widgets.stripes.picture import legend_of, stripes_scene, summary
 from labkit.views.widgets.stripes.rules import Striping

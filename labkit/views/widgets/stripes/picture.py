@@ -2,11 +2,11 @@
 
 from functools import lru_cache
 
-from labkit.views.widgets.legend import SAMPLE, Symbol, legend
-from labkit.views.widgets.plurals import counted
-from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.drawing.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.drawing.text_metrics import lines_of, width_of
 from labkit.views.widgets.stripes.rules import COPY, ENOUGH, FAILED, SAFE, Striping
-from labkit.views.widgets.text_metrics import lines_of, width_of
 
 WIDTH = 860
 GUTTER = 70  # space for the entry ids to the left of the columns

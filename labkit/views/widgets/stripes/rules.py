@@ -7,7 +7,7 @@ Tests compare these rules with the rules of the client (`labkit.system.client.st
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.drawing.plurals import counted
 
 SAFE, PERHAPS, LOST = "safe", "perhaps", "lost"
 ENOUGH, COPY, FAILED = "enough", "copy", "failed"

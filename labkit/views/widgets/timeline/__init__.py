@@ -24,9 +24,9 @@ from labkit.system.trace.cluster_state import by_number
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.controls import Control, button, choice
+from labkit.views.widgets.drawing.plurals import counted
 from labkit.views.widgets.future_search import Foreseeable
 from labkit.views.widgets.playing import FAULTS, PlayingView
-from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.timeline.fault_form import FaultForm
 from labkit.views.widgets.timeline.picture import TimelinePicture

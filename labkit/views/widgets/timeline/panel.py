@@ -11,12 +11,12 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import GLYPHS
-from labkit.views.widgets.kin import node_kin
+from labkit.views.widgets.drawing.kin import node_kin
+from labkit.views.widgets.drawing.plurals import quorum_words
+from labkit.views.widgets.drawing.scene import Mark, PartCache, group, narrowed, rect, text
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of, width_of
 from labkit.views.widgets.late_syncs import DelayedSyncs
-from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.run import EventPositions
-from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, rect, text
-from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 from labkit.views.widgets.timeline.fold import NodeState, RunState
 from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
 from labkit.views.widgets.verdict_words import failure_of

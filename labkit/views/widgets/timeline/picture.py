@@ -6,8 +6,8 @@ from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
+from labkit.views.widgets.drawing.scene import Mark, PartCache, narrowed, picture
 from labkit.views.widgets.run import DisplayedRun, EventPositions
-from labkit.views.widgets.scene import Mark, PartCache, narrowed, picture
 from labkit.views.widgets.timeline.panel import MARGIN, Panel, PanelSize, min_width, size_for
 from labkit.views.widgets.timeline.runs import PlayedRun
 from labkit.views.widgets.timeline.steps import MergedStep

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from labkit.system.trace.events import Event, lineage
-from labkit.views.widgets.kin import entry_kin, node_kin
+from labkit.views.widgets.drawing.kin import entry_kin, node_kin
+from labkit.views.widgets.drawing.scene import Mark, PartCache, group, narrowed, path, rect, text
+from labkit.views.widgets.drawing.text_metrics import fitted, lines_of
 from labkit.views.widgets.run import time_words
-from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, path, rect, text
-from labkit.views.widgets.text_metrics import fitted, lines_of
 from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
 from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, MergedStep
 

@@ -12,10 +12,10 @@ Read the modules in this order: `rows` (how bytes are laid out), `pieces` (one p
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from labkit.views.widgets.drawing.plurals import counted
+from labkit.views.widgets.drawing.scene import Mark, still
 from labkit.views.widgets.film import Beat, Film
-from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
-from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.xray.picture import Moments, XRayPicture, legend_of
 from labkit.views.xray.byte_region import Piece

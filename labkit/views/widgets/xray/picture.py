@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from labkit.system.model.layout import Span
-from labkit.views.widgets.legend import SAMPLE, Symbol, legend
-from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
-from labkit.views.widgets.text_metrics import fitted, width_of
+from labkit.views.widgets.drawing.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.drawing.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.drawing.text_metrics import fitted, width_of
 from labkit.views.widgets.xray.pieces import (
     AS_BEFORE,
     PieceStyle,

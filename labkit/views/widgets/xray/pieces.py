@@ -10,8 +10,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from labkit.system.model.layout import Span
-from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
-from labkit.views.widgets.text_metrics import fitted, width_of
+from labkit.views.widgets.drawing.scene import Mark, group, hatch, path, rect, text
+from labkit.views.widgets.drawing.text_metrics import fitted, width_of
 from labkit.views.widgets.xray.rows import (
     ByteRow,
     bytes_of,

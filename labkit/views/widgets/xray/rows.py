@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from labkit.system.model.layout import Span
 from labkit.system.model.length_prefixed import LENGTH_SIZE
-from labkit.views.widgets.kin import entry_kin
+from labkit.views.widgets.drawing.kin import entry_kin
 from labkit.views.xray.byte_region import Piece
 
 SLOT_SIZE, FIRST_SLOT = 8, 1024

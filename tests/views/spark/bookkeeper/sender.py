@@ -2,9 +2,9 @@
 
 import pulsar
 
-from labkit.views.spark.bookkeeper.messages import Message
-from labkit.views.spark.bookkeeper.sending import Attempt, Sender
-from labkit.views.spark.bookkeeper.write_options import WriteOptions
+from labkit.views.spark.bookkeeper.writing.messages import Message
+from labkit.views.spark.bookkeeper.writing.sending import Attempt, Sender
+from labkit.views.spark.bookkeeper.writing.write_options import WriteOptions
 from tests.system.broker.client import rest
 
 

@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from labkit.views.spark.bookkeeper import options, write_options
+from labkit.views.spark.bookkeeper import options
+from labkit.views.spark.bookkeeper.writing import write_options
 from tests.views.spark.bookkeeper import (
     test_columns,
     test_official_client,
     test_options,
     test_outages,
-    test_sending,
     test_source,
     test_stream,
     test_subscription,
-    test_write_options,
-    test_writers,
 )
+from tests.views.spark.bookkeeper.writing import test_sending, test_write_options, test_writers
 
 Function = Callable[..., Any]
 

@@ -1,6 +1,7 @@
 """Step 1: append to a quorum."""
 
 from labkit.course.workshop.client import contract, runs
+from labkit.course.workshop.client.generated.writing import adds_are_confirmed_in_order
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -9,7 +10,6 @@ from labkit.course.workshop.client.trials import (
     in_storms,
     time_between,
 )
-from labkit.course.workshop.client.writing import adds_are_confirmed_in_order
 from labkit.course.workshop.tracks import ContractLine, Cost, Step
 
 _NODES = ("w",)

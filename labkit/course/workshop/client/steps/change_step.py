@@ -1,6 +1,7 @@
 """Step 4: replace a failed bookie (ensemble change)."""
 
 from labkit.course.workshop.client import contract, runs
+from labkit.course.workshop.client.generated.writing import failed_bookies_are_replaced
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -11,7 +12,6 @@ from labkit.course.workshop.client.trials import (
     must_fail,
     time_between,
 )
-from labkit.course.workshop.client.writing import failed_bookies_are_replaced
 from labkit.course.workshop.tracks import ContractLine, Cost, Milestone, Step
 from labkit.worlds.sim.workload.steps import Read
 

@@ -1,6 +1,7 @@
 """Step 5: close the ledger, and handle being fenced."""
 
 from labkit.course.workshop.client import contract, runs
+from labkit.course.workshop.client.generated.writing import writers_end
 from labkit.course.workshop.client.trials import (
     ends_well,
     every_order_of,
@@ -10,7 +11,6 @@ from labkit.course.workshop.client.trials import (
     metadata_requests,
     must_fail,
 )
-from labkit.course.workshop.client.writing import writers_end
 from labkit.course.workshop.tracks import ContractLine, Cost, Step
 
 _WRITER = ("w",)

@@ -3,7 +3,8 @@ read.
 """
 
 from labkit.course.workshop.client import contract, runs
-from labkit.course.workshop.client.lac_reading import readers_learn_lac
+from labkit.course.workshop.client.generated.lac_reading import readers_learn_lac
+from labkit.course.workshop.client.generated.writing import entries_carry_lac
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -13,7 +14,6 @@ from labkit.course.workshop.client.trials import (
     must_fail,
     time_between,
 )
-from labkit.course.workshop.client.writing import entries_carry_lac
 from labkit.course.workshop.tracks import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 

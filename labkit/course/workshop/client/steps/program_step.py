@@ -2,8 +2,11 @@
 
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client import program_runs as runs
-from labkit.course.workshop.client.appending import payloads_are_appended
-from labkit.course.workshop.client.opening import ledgers_are_created, ledgers_are_taken_over
+from labkit.course.workshop.client.generated.appending import payloads_are_appended
+from labkit.course.workshop.client.generated.opening import (
+    ledgers_are_created,
+    ledgers_are_taken_over,
+)
 from labkit.course.workshop.client.trials import ends_well, first_test, holds, must_fail
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import run_live_trial

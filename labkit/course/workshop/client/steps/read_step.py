@@ -1,7 +1,7 @@
 """Step 3: read an entry, falling back to other copies, and know what a response proves."""
 
 from labkit.course.workshop.client import contract, runs
-from labkit.course.workshop.client.reading import responses_determine_the_result
+from labkit.course.workshop.client.generated.reading import responses_determine_the_result
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,

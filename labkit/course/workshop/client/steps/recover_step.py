@@ -1,7 +1,7 @@
 """Step 6: recover a ledger whose writer is gone."""
 
 from labkit.course.workshop.client import contract, runs
-from labkit.course.workshop.client.recovering import recovery_follows_the_contract
+from labkit.course.workshop.client.generated.recovering import recovery_follows_the_contract
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,

@@ -1,0 +1,11 @@
+"""Marks, and how they become SVG.
+
+    scene         marks, scenes, and their SVG
+    palette       colours
+    text_metrics  measures and shortens text
+    kin           the names of the things that marks show
+    legend        explains symbols and colours
+    plurals       numbers with nouns
+
+The modules do not know any view, and a scene is immutable. Read `scene` first.
+"""
