@@ -7,5 +7,5 @@
 
 Views are read-only, except for some shell commands that repair or delete things.
 
-Read `widgets/scene.py` and `spark/bookkeeper/__init__.py` first.
+Read `widgets/drawing/scene.py` and `spark/bookkeeper/__init__.py` first.
 """
