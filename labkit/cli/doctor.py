@@ -54,7 +54,7 @@ CGROUP_UNLIMITED = 1 << 60
 
 
 OPTIONAL = ("System", "Chromium")
-"""If one of these checks fails, only a part of labkit does not work."""
+"""If one of these checks fails, most of labkit still works."""
 
 
 @dataclass(frozen=True, slots=True)

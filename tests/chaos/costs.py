@@ -124,7 +124,7 @@ def memory_mib(pid: int, field: str) -> float:
 
 
 def write_table(server: str, *lines: str) -> None:
-    """Replace the table about this kind of server in the document."""
+    """Replace the table for this kind of server in `DOCUMENT`."""
     text = DOCUMENT.read_text()
     before, begin, rest = text.partition(f"<!-- {server}: begin -->")
     _, end, after = rest.partition(f"<!-- {server}: end -->")

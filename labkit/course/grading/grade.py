@@ -137,7 +137,7 @@ class _Notebook:
     limits: Limits
 
     def grade(self, exercises: list[Exercise]) -> Iterator[Result]:
-        """Grade all exercises; those that need Spark come last, because they run in a different
+        """Grade all exercises. Grade those that need Spark last, because they run in a different
         kind of process.
         """
         left = [each.name for each in exercises]
@@ -218,7 +218,7 @@ class _Notebook:
         return ended
 
     def _run_trial(self, exercise: Exercise, session: RemoteSession | None, answer: Any) -> Result:
-        """Run the trial, and return the card as text, so that it can be sent back to the judge."""
+        """Run the trial and return its result, which is sent to the judge."""
         result = partial(self._result, exercise.name)
         try:
             with using_session(session):

@@ -90,7 +90,7 @@ def run_with(scenario: Scenario, **parts: Any) -> Trace:
 
         return call
 
-    # The scenario is valid only while the variant exists.
+    # The scenario names the learner's variant, so it is valid only while `VARIANTS` contains it.
     trace = with_parts(lambda: run(replace(scenario, variant=LEARNERS_VARIANT)))()
     return replace(trace, rerun=with_parts(trace.rerun), run_future=with_parts(trace.run_future))
 

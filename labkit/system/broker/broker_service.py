@@ -106,7 +106,8 @@ class BrokerService:
     # Lookup
 
     async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return the broker that serves the topic and True, or the future owner and False.
+        """Return the broker that serves the topic, and True. If no broker serves it, return the
+        broker that should own it, and False.
 
         If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
         `BrokerError` if the namespace does not exist, and `BundleUnloadingError` while the topic's

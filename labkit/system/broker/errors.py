@@ -23,7 +23,7 @@ class NotAllowedError(BrokerError):
 
 
 class ServiceNotReadyError(BrokerError):
-    """The client looks the topic up again."""
+    """Tells the client to look up the topic again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ServerError.ServiceNotReady, message)

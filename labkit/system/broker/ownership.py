@@ -250,7 +250,9 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """Make lookups of the bundle's topics fail. Next, close the topics and `release` it."""
+        """Make lookups fail for the bundle's topics. The caller must then close these topics, and
+        `release` the bundle.
+        """
         if bundle in self._owned:
             # First of all, stop claiming to be the owner.
             self._owned[bundle] = False

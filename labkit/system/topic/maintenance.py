@@ -26,7 +26,7 @@ class MaintenanceTask:
             self.trigger()
 
     def trigger(self) -> None:
-        """Run the work soon, but after `begin` and after a run in progress."""
+        """Schedule the work to run after `begin` and after any run in progress."""
         self._is_wanted = True
         if self._task is None and self._runs:
             self._task = asyncio.get_running_loop().create_task(self._run())

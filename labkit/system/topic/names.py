@@ -13,7 +13,9 @@ from urllib.parse import quote_plus, unquote_plus
 from labkit.system.model.errors import BKIncorrectParameterException
 
 MAX_NAME_BYTES = 2048
-"""The maximum length of an encoded subscription name, or topic name with tenant and namespace."""
+"""The maximum length of an encoded subscription name, and of an encoded topic name including its
+tenant and namespace.
+"""
 
 _ENTITY = r"(?!\.{1,2}(?:/|$))[-=:.\w]+"
 _NAMESPACE = re.compile(rf"{_ENTITY}/{_ENTITY}", re.ASCII)

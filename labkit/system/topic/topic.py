@@ -118,7 +118,7 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close all partitions, then raise the first error. Flush all producers before that."""
+        """Flush all producers, close all partitions, and then raise the first error, if any."""
         closing = [partition.ledger.close() for partition in self.partitions]
         for outcome in await asyncio.gather(*closing, return_exceptions=True):
             if outcome is not None:

@@ -70,7 +70,7 @@ async def test_add_that_has_its_acknowledgements_is_not_late_while_the_ensemble_
 
 @in_virtual_time
 async def test_add_is_late_only_when_its_own_time_is_up() -> None:
-    """The timeout starts when the add is pushed, and nothing is late while no add is pending."""
+    """An add's timeout starts when the add is pushed. Without a pending add, nothing times out."""
     script = Script(1, 1, 1, config=HASTY)
     script.all_serve()
     writer = script.writer()

@@ -63,7 +63,8 @@ def failing_operation(
 def crashes_during(disk: SimDisk) -> Iterator[list[tuple[str, Operation, SimDisk]]]:
     """Before each disk operation, record what each kind of crash would leave on the disk.
 
-    Yields a list of (kind of crash, next operation, disk after the crash).
+    Yield a list of tuples: the kind of crash, the operation before which it occurs, and the disk
+    that it leaves behind.
     """
     left = list[tuple[str, Operation, SimDisk]]()
 

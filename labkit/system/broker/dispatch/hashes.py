@@ -12,7 +12,7 @@ HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""Only this prefix of a key is hashed. Several megabytes would block other clients for seconds."""
+"""Only this prefix of a key is hashed: hashing megabytes would block other clients for seconds."""
 
 
 def hash_of_key(key: bytes) -> int:

@@ -165,8 +165,9 @@ class MultipleConsumersDispatcher(Dispatcher):
     def _capacity(self) -> dict[Receiver, int]:
         """Return how many waiting entries to read for each receiver.
 
-        Each consumer's permits are counted twice: for the consumer, and for ANY_CONSUMER. If too
-        many entries are popped as a result, `_send_or_wait` makes them wait again.
+        The permits of a consumer are counted both for that consumer and for ANY_CONSUMER. The
+        dispatcher may therefore read more entries than it can send; `_send_or_wait` puts the
+        others back.
         """
         ready = [consumer for consumer in self.consumers if consumer.can_receive()]
         capacity: dict[Receiver, int] = {

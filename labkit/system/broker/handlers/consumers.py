@@ -85,8 +85,10 @@ class Consumers:
         self._consumers_by_id.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget the consumer, unless it is a reader on an open topic: it subscribes again after a
-        seek and, if it leaves before that, its subscription must be deleted.
+        """Forget the consumer, unless it is a reader on an open topic.
+
+        A reader subscribes again after a seek. If it leaves before doing so, its subscription must
+        be deleted.
         """
         attached = self._consumers_by_id[consumer_id]
         if attached.subscription.is_durable or attached.topic.is_ended:

@@ -185,7 +185,7 @@ class ClientConnection:
         self.backpressure.add_requests(1)
 
     def stop_counting_request(self) -> None:
-        """Exclude the current task's request from the limit: it waits for another client."""
+        """Exclude the current task's request from the limit while it waits for another client."""
         task = asyncio.current_task()
         if task in self._tasks:
             self._uncounted.add(task)

@@ -29,8 +29,9 @@ transitions:
     QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
-Anything that the client sends resets the state to HEARD. In AWAITS_CONNECT and REJECTED, however,
-only CONNECT does, so a client that never authenticates is disconnected even if it sends PINGs.
+Any command from the client resets the state to HEARD. The exception are the states AWAITS_CONNECT
+and REJECTED, in which only CONNECT resets it. A client that never authenticates is therefore
+disconnected even if it sends PINGs.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
 """

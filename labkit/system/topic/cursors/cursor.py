@@ -143,7 +143,7 @@ class ManagedCursor:
         await self.flush()
 
     async def flush(self) -> None:
-        """Store all acknowledgements made so far. After an error, retry with increasing pauses.
+        """Store all acknowledgements made so far. After an error, retry at increasing intervals.
 
         Raises `BKLedgerClosedException` after `close`, and the exceptions of `CursorStore.write`.
         """

@@ -116,7 +116,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     invalid.
     """
     values = {name.lower(): text.strip() for name, text in given.items()}
-    # A password keeps its spaces.
+    # Do not strip spaces from a password.
     values |= {name.lower(): text for name, text in given.items() if name.lower() == "password"}
     _check_names(values)
     subjects = [name for name in _SUBJECTS if values.get(name.lower())]

@@ -7,5 +7,5 @@
     legend        explains symbols and colours
     plurals       numbers with nouns
 
-The modules do not know any view, and a scene is immutable. Read `scene` first.
+These modules do not depend on any view, and scenes are immutable. Read `scene` first.
 """

@@ -220,7 +220,9 @@ class SpaceTimePicture:
         return self._cache.part((dot.lane, dot.row), self._draw_dot, dot, shown)
 
     def _draw_dot(self, dot: Dot, shown: tuple[int, ...]) -> Mark:
-        """Return a dot. A click on it moves the view to its moment and highlights the causes."""
+        """Return a dot. A click on the dot moves the view to the dot's event, and highlights the
+        causes of this event.
+        """
         events = [self.diagram.events[at] for at in shown]
         label = self._label(dot, shown)
         if any(event.kind == "lac.advanced" for event in events):

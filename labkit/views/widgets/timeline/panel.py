@@ -44,7 +44,7 @@ class PanelSize(NamedTuple):
 
 
 def size_for(run: PlayedRun, end: ClusterState, width: float) -> PanelSize:
-    """Return the size that a run needs. `end` is the state after its last event."""
+    """Return the panel size for this run. `end` is the cluster's state after the last event."""
     last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
     nodes = dict.fromkeys(event.node for event in run.events)
     clients = sum(name not in end.bookies and name != _EPILOGUE for name in nodes)

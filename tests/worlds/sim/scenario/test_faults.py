@@ -298,7 +298,7 @@ def test_a_bookie_that_is_killed_and_restarted_as_it_registers_starts_only_once(
     ]
 
 
-# Disks that are replaced, fail to read or are full at a sync
+# Disks that are replaced, that cannot be read, or that are full when they are synced
 
 
 def run_and_recover(*faults: Fault, cluster: Cluster | None = None) -> Trace:

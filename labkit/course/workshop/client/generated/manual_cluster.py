@@ -96,7 +96,7 @@ class ManualCluster(ScriptedCluster):
         return call
 
     async def continue_all_accesses(self) -> None:
-        """Let the learner's code run until it waits for something else than the metadata."""
+        """Let the learner's code run until it waits for something other than the metadata."""
         await self.settle()
         while self.is_accessed:
             self.continue_access()
