@@ -14,9 +14,10 @@ from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.repeat import repeated
 from tests.until import until_true
+from tests.worlds.live.test_autorecovery import KEYS, assert_every_copy, payload, until_healed
 
 LONGER_THAN_A_SESSION_S = 5.0
-PAYLOADS = [b"%d" % number for number in range(30)]
+PAYLOADS = [payload(number) for number in range(30)]
 
 
 @asynccontextmanager
@@ -43,22 +44,22 @@ async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: b
     folder = tmp_path / "bookies"
     async with (
         EmbeddedZooKeeper(tmp_path / "zookeeper") as server,
-        LocalCluster(3, zookeeper=server.address, folder=folder, autorecovery={}) as cluster,
+        LocalCluster(4, zookeeper=server.address, folder=folder, autorecovery=KEYS) as cluster,
     ):
         client = await cluster.connect()
         writer = await client.create_ledger(3, 3, 2)
-        for payload in PAYLOADS[:10]:
-            await writer.add(payload)
+        for each in PAYLOADS[:10]:
+            await writer.add(each)
         async with away(server, hangs=hangs):
-            for payload in PAYLOADS[10:20]:
-                await writer.add(payload)
+            for each in PAYLOADS[10:20]:
+                await writer.add(each)
             await asyncio.sleep(LONGER_THAN_A_SESSION_S)
-            for payload in PAYLOADS[20:]:
-                await writer.add(payload)
+            for each in PAYLOADS[20:]:
+                await writer.add(each)
 
         async def all_registered() -> bool:
             try:
-                return len(await client.writable_bookies()) == 3
+                return len(await client.writable_bookies()) == 4
             except MetadataError:
                 return False
 
@@ -74,3 +75,8 @@ async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: b
         assert len(metadata.segments) == 1
         reader = await client.open_ledger(writer.ledger_id)
         assert [entry.payload async for entry in reader.read()] == PAYLOADS
+        # The auditor is still at work: it notices a bookie that is really lost.
+        lost_bookie = metadata.segments[0].ensemble[0]
+        await cluster.kill(lost_bookie)
+        await until_healed(client, lost_bookie)
+        await assert_every_copy(client, [writer.ledger_id])
